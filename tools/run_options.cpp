@@ -47,11 +47,23 @@ void RunOptions::declare(CLI::App& app) {
                "Let several ranks use one GPU if there are fewer GPUs than ranks");
 }
 
+void RunOptions::declare_max_blocks(CLI::App& app) {
+  app.add_option("--max-blocks", max_blocks,
+                 "Choose only plans with at most so many thread blocks, 0: any number; default: the "
+                 "configuration's, 0")
+      ->transform(whole_number(0, 4096))
+      ->type_name("N");
+}
+
 Config RunOptions::config() const {
   Config config = Config::load();
   if (!timeout.empty()) config.timeout = parse_duration(timeout);
   if (workers) config.workers = workers;
   if (!backend.empty()) config.backend = backend;
+  if (max_blocks) {
+    config.max_blocks = *max_blocks;
+    config.max_blocks.from = "--max-blocks";
+  }
   return config;
 }
 

@@ -18,10 +18,13 @@ namespace chorale::tools {
 struct RunOptions {
   std::string dtype = "f32", op, backend, packet, timeout;
   uint32_t ranks = 0, workers = 0;
+  std::optional<uint32_t> max_blocks;
   std::vector<std::string> allow;
   bool processes = false, threads = false, share_gpus = false;
 
   void declare(CLI::App&);
+  /// Declares --max-blocks, for commands that choose plans.
+  void declare_max_blocks(CLI::App&);
 
   /// Returns the configuration, with the command line's settings applied.
   Config config() const;

@@ -14,6 +14,7 @@ TunedFor tuned_for(const Config& config, const RankGpus& gpus, uint32_t ranks) {
   machine.ranks = int(ranks);
   machine.backend = config.backend.value;
   if (machine.backend == "cuda" && !gpus.names.empty()) machine.device = gpus.names.front();
+  machine.max_blocks = config.max_blocks.value;
   return machine;
 }
 

@@ -60,6 +60,17 @@ chorale_status chorale_tuned_plans_open(const char* table, const char* folder, i
   });
 }
 
+chorale_status chorale_tuned_plans_set_max_blocks(chorale_tuned_plans* plans, int32_t max_blocks) {
+  return guarded(__func__, [&] {
+    const std::shared_ptr<TunedPlansObject> object = get(plans);
+    if (max_blocks < 0)
+      throw UsageError(
+          fmt::format("max_blocks is {}, but must be at least 1, or 0 for any number", max_blocks));
+    const std::lock_guard lock(object->mutex);
+    object->plans.set_max_blocks(uint32_t(max_blocks));
+  });
+}
+
 chorale_status chorale_tuned_plans_choose(chorale_tuned_plans* plans, const char* collective, uint64_t bytes,
                                           chorale_dtype dtype, chorale_plan** plan, chorale_packet* packet) {
   return guarded(__func__, [&] {

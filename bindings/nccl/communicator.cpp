@@ -108,7 +108,7 @@ Communicator::Communicator(World world, const Config& config, std::shared_ptr<De
         const auto on = device_->make_current();
         return Executor(world_, config_);
       }()),
-      plans_(plans_for(world_, config.backend.value, device_->name())) {
+      plans_(plans_for(world_, config.backend.value, device_->name(), config.max_blocks)) {
   const auto on = device_->make_current();
   // All ranks make it now, because later only some of them may call, which send and receive.
   if (ranks() > 1) exchange_ = std::make_unique<Exchange>(world_, ExchangeOptions{}, config_);
@@ -187,7 +187,7 @@ Communicator::Chosen& Communicator::chosen(const Shape& shape) {
   const TunedPlans::Choice choice = choose(shape, tuned_bytes(shape));
   if (shape.root == 0) return remember(shape, plans_.plan(choice), choice.packet, choice.words());
   // The plans in tables have root 0, and so have plans of the user.
-  const std::string program = choice.own ? fmt::format("{}_direct_b16", shape.collective) : choice.name;
+  const std::string program = choice.own ? plans_.name_for_roots(shape.collective) : choice.name;
   return remember(shape, made(program, shape.root), choice.own ? std::nullopt : choice.packet,
                   fmt::format("{}, made for root {}", program, shape.root));
 }

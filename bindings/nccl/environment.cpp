@@ -78,6 +78,28 @@ void check_environment_of_gpus() {
   }
 }
 
+namespace {
+
+/// Returns the number of a variable; 0 if it is not set or is no number above 0, which NCCL ignores too.
+uint32_t number_above_0(const char* name) {
+  const char* const value = std::getenv(name);
+  const long long number = value ? std::strtoll(value, nullptr, 0) : 0;
+  return uint32_t(std::clamp<long long>(number, 0, UINT32_MAX));
+}
+
+}  // namespace
+
+void limit_blocks(Config& config, uint32_t max_ctas) {
+  const auto limit = [&](uint32_t most, const char* from) {
+    if (most == 0 || (config.max_blocks.value != 0 && config.max_blocks.value <= most)) return;
+    config.max_blocks = most;
+    config.max_blocks.from = from;
+  };
+  const uint32_t by_variable = number_above_0("NCCL_MAX_CTAS");
+  by_variable != 0 ? limit(by_variable, "NCCL_MAX_CTAS") : limit(max_ctas, "config.maxCTAs");
+  limit(number_above_0("NCCL_MAX_NCHANNELS"), "NCCL_MAX_NCHANNELS");
+}
+
 std::optional<bool> blocking_in_environment() {
   const char* const value = std::getenv("NCCL_COMM_BLOCKING");
   if (!value || !*value) return std::nullopt;

@@ -14,14 +14,21 @@
 
 namespace chorale::nccl {
 
+/// Holds what the caller's configuration asks for.
+struct Asked {
+  bool blocking = true;
+  uint32_t max_ctas = 0;  ///< 0: any number
+};
+
 /// This is the object behind ncclComm_t. A program gets it before its communicator exists, if it does not
 /// wait.
 struct ncclComm {
-  ncclComm(int its_rank, int its_ranks, int its_device, bool waits)
-      : device(its_device), blocking(waits), rank(its_rank), ranks(its_ranks) {}
+  ncclComm(int its_rank, int its_ranks, int its_device, const Asked& of)
+      : device(its_device), blocking(of.blocking), max_ctas(of.max_ctas), rank(its_rank), ranks(its_ranks) {}
 
   const int device;
   const bool blocking;
+  const uint32_t max_ctas;   ///< of its configuration, or that of its parent; 0: any number
   mutable std::mutex mutex;  ///< guards the members below
   int rank, ranks;           ///< -1 while the communicator is being made by a split or a shrink
   Outcome outcome{ncclInProgress, "the communicator is still being made"};

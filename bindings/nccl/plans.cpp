@@ -3,10 +3,12 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <chorale/make_plan.hpp>
 #include <chorale/own_plans.hpp>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <mutex>
 #include <span>
@@ -91,10 +93,25 @@ void agree(World& world, const Outcome& outcome, const std::string& digest) {
   }
 }
 
+/// Returns the lowest of the ranks' limits; 0 if no rank has one. Collective.
+uint32_t lowest_limit(World& world, uint32_t mine) {
+  uint32_t lowest = mine;
+  for (const std::vector<std::byte>& bytes : world.allgather(std::as_bytes(std::span(&mine, 1)))) {
+    uint32_t other = 0;
+    std::memcpy(&other, bytes.data(), std::min(sizeof other, bytes.size()));
+    if (other != 0 && (lowest == 0 || other < lowest)) lowest = other;
+  }
+  return lowest;
+}
+
 }  // namespace
 
-TunedPlans plans_for(World& world, const std::string& backend, const std::string& device) {
-  const TunedFor machine{.ranks = world.ranks(), .backend = backend, .device = device};
+TunedPlans plans_for(World& world, const std::string& backend, const std::string& device,
+                     uint32_t max_blocks) {
+  const TunedFor machine{.ranks = world.ranks(),
+                         .backend = backend,
+                         .device = device,
+                         .max_blocks = lowest_limit(world, max_blocks)};
   std::optional<TunedPlans> plans;
   std::string digest;
   const Outcome outcome = outcome_of([&] {

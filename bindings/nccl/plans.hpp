@@ -13,9 +13,11 @@ namespace chorale::nccl {
 
 /// Returns the plans for a communicator: those of CHORALE_NCCL_PLANS, and the plans and tables of the
 /// installation that this library belongs to. Collective over the ranks of the world.
+/// \param max_blocks  the most thread blocks, 0: any number. The lowest limit of all ranks holds, as in NCCL
 /// \throws CallError, on all ranks, if one rank cannot read its files, or if CHORALE_NCCL_PLANS does not name
 ///         the same plans on all ranks
-TunedPlans plans_for(World& world, const std::string& backend, const std::string& device);
+TunedPlans plans_for(World& world, const std::string& backend, const std::string& device,
+                     uint32_t max_blocks);
 
 /// Describes what the log says about a call.
 struct PlannedCall {

@@ -23,15 +23,12 @@ namespace {
 
 static_assert(Invitation::bytes <= sizeof(ncclUniqueId));
 
-/// Returns whether calls that make the communicator wait until it is made.
-/// \param parent  the communicator from which it is made; null: none
-/// \throws CallError for values that NCCL does not allow
-bool blocks(const ncclConfig_t* config, const Handle& parent) {
-  const std::optional<bool> wanted = blocking_in_environment();
-  const bool otherwise = wanted.value_or(parent ? parent->blocking : true);
-  if (!config) return otherwise;
+/// Returns the caller's configuration. Members that it does not have are not set.
+/// \throws CallError if it is none
+ncclConfig_t known_part(const ncclConfig_t* config) {
   // The caller's struct may be that of an earlier version, which was shorter.
   ncclConfig_t known = config_initializer;
+  if (!config) return known;
   size_t size = 0;
   std::memcpy(&size, config, sizeof size);
   if (size < offsetof(ncclConfig_t, cgaClusterSize))
@@ -39,16 +36,42 @@ bool blocks(const ncclConfig_t* config, const Handle& parent) {
   std::memcpy(&known, config, std::min(size, sizeof known));
   if (known.magic != config_initializer.magic)
     throw CallError(ncclInvalidArgument, "config was not initialised with NCCL_CONFIG_INITIALIZER");
-  if (known.blocking == NCCL_CONFIG_UNDEF_INT) return otherwise;
-  if (known.blocking != 0 && known.blocking != 1)
-    throw CallError(ncclInvalidArgument,
-                    fmt::format("config.blocking is {}, but must be 0 or 1", known.blocking));
-  return wanted.value_or(known.blocking == 1);
+  return known;
+}
+
+/// Returns what the caller's configuration, the parent and the environment ask for.
+/// \param parent  the communicator from which it is made; null: none
+/// \throws CallError for values that NCCL does not allow
+Asked asked_by(const ncclConfig_t* config, const Handle& parent) {
+  const std::optional<bool> blocking = blocking_in_environment();
+  const ncclConfig_t known = known_part(config);
+  Asked asked = parent ? Asked{parent->blocking, parent->max_ctas} : Asked{};
+  const auto is_set = [](int value) { return value != NCCL_CONFIG_UNDEF_INT; };
+  if (is_set(known.blocking)) {
+    if (known.blocking != 0 && known.blocking != 1)
+      throw CallError(ncclInvalidArgument,
+                      fmt::format("config.blocking is {}, but must be 0 or 1", known.blocking));
+    asked.blocking = known.blocking == 1;
+  }
+  asked.blocking = blocking.value_or(asked.blocking);
+  for (const auto& [name, value] :
+       {std::pair("minCTAs", known.minCTAs), std::pair("maxCTAs", known.maxCTAs)}) {
+    if (is_set(value) && value < 1)
+      throw CallError(ncclInvalidArgument,
+                      fmt::format("config.{} is {}, but must be at least 1", name, value));
+  }
+  if (is_set(known.maxCTAs)) {
+    if (is_set(known.minCTAs) && known.minCTAs > known.maxCTAs)
+      throw CallError(ncclInvalidArgument, fmt::format("config.minCTAs is {}, but maxCTAs is only {}",
+                                                       known.minCTAs, known.maxCTAs));
+    asked.max_ctas = uint32_t(known.maxCTAs);
+  }
+  return asked;
 }
 
 /// Makes a handle for a communicator that is to be made, and writes it to the caller's variable.
-Handle handle_for(ncclComm_t* result, int rank, int ranks, int device, bool blocking) {
-  const auto handle = std::make_shared<ncclComm>(rank, ranks, device, blocking);
+Handle handle_for(ncclComm_t* result, int rank, int ranks, int device, const Asked& asked) {
+  const auto handle = std::make_shared<ncclComm>(rank, ranks, device, asked);
   *result = handles::add(handle);
   return handle;
 }
@@ -60,16 +83,25 @@ ncclResult_t finish(const Outcome& outcome) {
 
 /// Returns the settings of a communicator.
 /// \throws CallError if a variable says that GPUs cannot be used as Chorale uses them
-Config config_of_communicator() {
-  const Config config = config_of_process();
+Config config_of_communicator(const Asked& asked) {
+  Config config = config_of_process();
   if (backend_of(config) == Backend::cuda) check_environment_of_gpus();
+  limit_blocks(config, asked.max_ctas);
+  return config;
+}
+
+/// Returns the settings of a communicator that is made from another one. It may have more thread blocks.
+Config config_of_child(const Communicator& parent, const Asked& asked) {
+  Config config = parent.config();
+  config.max_blocks = config_of_process().max_blocks;
+  limit_blocks(config, asked.max_ctas);
   return config;
 }
 
 ncclResult_t join(Function function, ncclComm_t* result, int ranks, const ncclUniqueId& id, int rank,
                   const ncclConfig_t* with) {
   *result = nullptr;
-  const bool blocking = blocks(with, nullptr);
+  const Asked asked = asked_by(with, nullptr);
   const std::optional<Invitation> invitation =
       Invitation::decode(std::as_bytes(std::span(id.internal)).first(Invitation::bytes));
   if (!invitation) {
@@ -78,9 +110,9 @@ ncclResult_t join(Function function, ncclComm_t* result, int ranks, const ncclUn
         "the unique id was not made by ncclGetUniqueId() of this library. All ranks must load the same "
         "libnccl.so.2");
   }
-  const Config config = config_of_communicator();
+  const Config config = config_of_communicator(asked);
   std::shared_ptr<Device> device = current_device(backend_of(config));
-  Handle handle = handle_for(result, rank, ranks, device->number(), blocking);
+  Handle handle = handle_for(result, rank, ranks, device->number(), asked);
   return finish(group::add(Init{function, result, std::move(handle), config, std::move(device),
                                 [=, options = config.join()]() -> std::optional<World> {
                                   return World::join(*invitation, rank, ranks, options);
@@ -116,15 +148,15 @@ ncclResult_t ncclCommInitRankScalable(ncclComm_t* newcomm, int nranks, int myran
 
 ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist) {
   if (ndev == 0) return ncclSuccess;
-  const Config config = config_of_communicator();
+  const Config config = config_of_communicator({});
   std::vector<World> worlds = World::local(ndev, config.local());
   std::vector<Init> all;
   for (int rank = 0; rank < ndev; ++rank) {
     std::shared_ptr<Device> device = device_of_number(backend_of(config), devlist ? devlist[rank] : rank);
     const int number = device->number();
     const auto world = std::make_shared<World>(std::move(worlds[size_t(rank)]));
-    all.push_back({Function::ncclCommInitAll, nullptr, std::make_shared<ncclComm>(rank, ndev, number, true),
-                   config, std::move(device),
+    all.push_back({Function::ncclCommInitAll, nullptr,
+                   std::make_shared<ncclComm>(rank, ndev, number, Asked{}), config, std::move(device),
                    [world]() -> std::optional<World> { return std::move(*world); }});
   }
   for (int rank = 0; rank < ndev; ++rank) comm[rank] = handles::add(all[size_t(rank)].handle);
@@ -200,14 +232,14 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newc
     throw CallError(ncclInvalidArgument,
                     fmt::format("color is {}, but must be NCCL_SPLIT_NOCOLOR or at least 0", color));
   const Handle parent = handles::find(comm);
-  const bool blocking = blocks(config, parent);
+  const Asked asked = asked_by(config, parent);
   const std::shared_ptr<Communicator> communicator = communicator_for_call(parent);
   const bool taken = color != NCCL_SPLIT_NOCOLOR;
   const std::shared_ptr<Device> device =
       device_of_number(backend_of(communicator->config()), communicator->device().number());
-  Handle handle = taken ? handle_for(newcomm, -1, -1, parent->device, blocking) : nullptr;
+  Handle handle = taken ? handle_for(newcomm, -1, -1, parent->device, asked) : nullptr;
   return finish(group::add(
-      Init{Function::ncclCommSplit, newcomm, std::move(handle), communicator->config(), device,
+      Init{Function::ncclCommSplit, newcomm, std::move(handle), config_of_child(*communicator, asked), device,
            [communicator, taken, color, key]() {
              return communicator->world().split(taken ? std::optional<int>(color) : std::nullopt, key);
            },
@@ -222,7 +254,7 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeR
     throw CallError(ncclInvalidArgument,
                     fmt::format("shrinkFlags is {}, but must be 0 or NCCL_SHRINK_ABORT", shrinkFlags));
   const Handle parent = handles::find(comm);
-  const bool blocking = blocks(config, parent);
+  const Asked asked = asked_by(config, parent);
   std::shared_ptr<Communicator> communicator;
   if (shrinkFlags == NCCL_SHRINK_ABORT) {
     // The communicator may have failed already.
@@ -247,11 +279,11 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeR
   }
   const std::shared_ptr<Device> device =
       device_of_number(backend_of(communicator->config()), communicator->device().number());
-  Handle handle = handle_for(newcomm, -1, -1, parent->device, blocking);
+  Handle handle = handle_for(newcomm, -1, -1, parent->device, asked);
   Init init{Function::ncclCommShrink,
             newcomm,
             std::move(handle),
-            communicator->config(),
+            config_of_child(*communicator, asked),
             device,
             [communicator, without]() { return communicator->world().survivors(without); },
             communicator};

@@ -1,6 +1,7 @@
 // Says how collectives run as plans and messages.
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "communicator.hpp"
@@ -13,6 +14,19 @@ constexpr uint64_t MiB = uint64_t(1) << 20;
 constexpr uint64_t most_part = 64 * MiB;
 /// Limits broadcasts of which the root sends a copy to each of several peers.
 constexpr uint64_t most_by_root = MiB / 4;
+
+/// Returns the name of a reduce-scatter for buffers that peers must not access.
+/// \param limit  the most thread blocks; 0: any number
+std::string_view scatter_within(uint32_t limit) {
+  constexpr std::pair<uint32_t, std::string_view> by_blocks[] = {{64, "reducescatter_staged_b64"},
+                                                                 {24, "reducescatter_staged_b24"},
+                                                                 {16, "reducescatter_staged_b16"},
+                                                                 {8, "reducescatter_staged_b8"},
+                                                                 {4, "reducescatter_staged"}};
+  for (const auto& [blocks, name] : by_blocks)
+    if (limit == 0 || blocks <= limit) return name;
+  return "reducescatter_staged_b1";
+}
 
 }  // namespace
 
@@ -43,7 +57,7 @@ void Communicator::add_chunks(const Task& task, const Collective& collective, st
     scatter.arguments.bytes = part * n;
     scatter.arguments.in = static_cast<const char*>(collective.arguments.in) + begin;
     scatter.arguments.out = part_->at();
-    if (!why_other_steps(scatter).empty()) scatter.shape.program = "reducescatter_staged_b64";
+    if (!why_other_steps(scatter).empty()) scatter.shape.program = scatter_within(plans_.max_blocks());
     steps.push_back({scatter, {}});
     Messages messages;
     char* const out = static_cast<char*>(collective.arguments.out) + begin;
@@ -74,7 +88,7 @@ std::vector<Communicator::CallPart> Communicator::steps_of(const Task& task, con
       return steps;
     case Function::ncclReduceScatter:
       steps.push_back({collective, {}});
-      steps.back().collective->shape.program = "reducescatter_staged_b64";
+      steps.back().collective->shape.program = scatter_within(plans_.max_blocks());
       return steps;
     case Function::ncclAllGather:
     case Function::ncclAlltoAll: {

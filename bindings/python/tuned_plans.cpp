@@ -54,19 +54,26 @@ void declare_tuned_plans(py::module_& module) {
       "independently, so all ranks need the same table and the same plans.\n\n"
       "folder: a folder of plans with shipped/ and tuned/; default: the shipped plans.\n"
       "backend: 'cpu' or 'cuda'. device: the GPU's name.\n"
-      "rank_order: choose only plans that add in the order of the ranks, so that sums have the same bits.")
+      "rank_order: choose only plans that add in the order of the ranks, so that sums have the same bits.\n"
+      "max_blocks: the most thread blocks of a plan, the same on all ranks; 0: any number; default: the "
+      "setting max_blocks.")
       .def(
           py::init([](int ranks, const std::string& backend, const std::string& device, bool rank_order,
-                      const std::optional<std::string>& folder) {
+                      const std::optional<std::string>& folder, std::optional<uint32_t> max_blocks) {
             const std::string of =
                 folder ? *folder
                        : py::module_::import("chorale._paths").attr("plans_folder")().cast<std::string>();
             const MakePlan make = [](const std::string& name, int number) { return make_plan(name, number); };
-            return std::make_shared<TunedObject>(TunedObject{TunedPlans::installed(
-                of, {.ranks = ranks, .backend = backend, .device = device, .rank_order = rank_order}, make)});
+            return std::make_shared<TunedObject>(TunedObject{TunedPlans::installed(of,
+                                                                                   {.ranks = ranks,
+                                                                                    .backend = backend,
+                                                                                    .device = device,
+                                                                                    .rank_order = rank_order,
+                                                                                    .max_blocks = max_blocks},
+                                                                                   make)});
           }),
           py::arg("ranks"), py::arg("backend") = "cpu", py::arg("device") = "", py::arg("rank_order") = false,
-          py::arg("folder") = py::none())
+          py::arg("folder") = py::none(), py::arg("max_blocks") = py::none())
       .def(
           "use",
           [](TunedObject& self, const PlanObject& plan, uint64_t least_bytes, uint64_t most_bytes,

@@ -9,6 +9,7 @@
 
 #include "chorale/limits.hpp"
 #include "executor/system/texts.hpp"
+#include "executor/system/warn.hpp"
 #include "session.hpp"
 #include "strangers.hpp"
 
@@ -89,12 +90,12 @@ class RendezvousServer {
   /// Warns about a missing or short secret. It is called when other machines may reach the address.
   void warn_if_open() const {
     if (!session_.secret.given()) {
-      warn(fmt::format(
+      system::warn(fmt::format(
           "rank 0 listens on {} and there is no secret: anyone who can reach that port can join the "
           "world in place of a rank, or end it; {}",
           session_.where(), how_to_make_a_secret));
     } else if (session_.secret.is_short()) {
-      warn(
+      system::warn(
           fmt::format("the secret of {} has fewer than {} letters, and somebody who records the greetings of "
                       "ranks may guess it; {}",
                       session_.where(), Secret::short_letters, how_to_make_a_secret));

@@ -1,11 +1,11 @@
 #include "strangers.hpp"
 
 #include <fmt/format.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <map>
+
+#include "executor/system/warn.hpp"
 
 namespace chorale::bootstrap {
 
@@ -64,21 +64,9 @@ std::vector<std::shared_ptr<Connection>> Strangers::all() const {
 void Complaints::note(const std::string& address, const std::string& what) {
   last_ = what;
   if (said_.size() > most_addresses || !said_.insert(address).second) return;
-  warn(what + "; " + server_ + " still waits for the ranks");
+  system::warn(what + "; " + server_ + " still waits for the ranks");
   if (said_.size() > most_addresses)
-    warn("there are no warnings about connections of further addresses that are not ranks");
-}
-
-void warn(const std::string& text) {
-  std::shared_ptr<spdlog::logger> log = spdlog::get("chorale");
-  if (!log) {
-    // A program that has not loaded a Config has no log yet. Log to standard error, because standard output
-    // belongs to the program.
-    log =
-        std::make_shared<spdlog::logger>("chorale", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
-    log->set_pattern("[%T.%e %^%l%$] chorale: %v");
-  }
-  log->warn(text);
+    system::warn("there are no warnings about connections of further addresses that are not ranks");
 }
 
 }  // namespace chorale::bootstrap

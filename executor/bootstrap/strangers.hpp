@@ -85,7 +85,4 @@ class Complaints {
   std::string last_;
 };
 
-/// Writes a warning to the log of this library, which goes to standard error.
-void warn(const std::string& text);
-
 }  // namespace chorale::bootstrap

@@ -30,7 +30,8 @@ constexpr uint64_t full_link = 16;
 
 /// Returns a number of blocks per peer and direction, such that each rank's GPU holds the blocks for all
 /// peers at a time; collective.
-uint32_t blocks_that_fit(World& world) {
+/// \param limit  the most blocks for all peers; 0: any number. There is at least one per peer and direction
+uint32_t blocks_that_fit(World& world, uint64_t limit) {
   const std::vector<cuda::RankDevice> devices = cuda::gather_devices(world);
   const cuda::RankDevice& mine = devices[size_t(world.rank())];
   const auto sharing = std::count_if(devices.begin(), devices.end(),
@@ -42,15 +43,16 @@ uint32_t blocks_that_fit(World& world) {
     const uint64_t lines = uint64_t(sharing) * 2 * uint64_t(world.ranks());
     const uint64_t alone = uint64_t(resident.multiprocessors) / lines;
     blocks = std::min(resident.blocks() / lines, std::max(alone, full_link));
+    if (limit != 0) blocks = std::min(blocks, limit / (2 * uint64_t(world.ranks())));
   });
   for (const auto& bytes : world.allgather(world::bytes_of(blocks)))
     blocks = std::min(blocks, world::read_as<uint64_t>(bytes));
   return uint32_t(std::clamp<uint64_t>(blocks, 1, 32));
 }
 
-RendezvousOptions rings(World& world, const ExchangeOptions& options) {
+RendezvousOptions rings(World& world, const ExchangeOptions& options, uint64_t limit) {
   const uint64_t slot = options.slot_bytes != 0 ? options.slot_bytes : uint64_t{128} << 10;
-  const uint32_t fit = blocks_that_fit(world);
+  const uint32_t fit = blocks_that_fit(world, limit);
   RendezvousOptions made;
   made.depth = options.slots != 0 ? options.slots : 4;
   made.max_channels = options.blocks_per_peer != 0 ? options.blocks_per_peer : fit;
@@ -64,7 +66,9 @@ RendezvousOptions rings(World& world, const ExchangeOptions& options) {
 class CudaCarrier final : public Carrier, private cuda::Watched {
  public:
   CudaCarrier(World& world, const ExchangeOptions& options, const Config& config)
-      : world_(world), transport_(direct_rendezvous(world, rings(world, options))), monitor_(world) {
+      : world_(world),
+        transport_(direct_rendezvous(world, rings(world, options, config.max_blocks.value))),
+        monitor_(world) {
     const uint64_t reports = 2 * uint64_t(world.ranks()) * transport_->max_channels();
     world::collective_try(world, [&] {
       detail::Resident resident;

@@ -11,6 +11,7 @@
 #include "bindings.hpp"
 #include "chorale/content_hash.hpp"
 #include "chorale/layout.hpp"
+#include "chorale/needs.hpp"
 #include "chorale/proof.hpp"
 #include "chorale/scratch.hpp"
 #include "executor/binding/agreement.hpp"
@@ -21,6 +22,7 @@
 #include "executor/system/fork.hpp"
 #include "executor/system/one_call.hpp"
 #include "executor/system/thrown.hpp"
+#include "executor/system/warn.hpp"
 #include "executor/world/group.hpp"
 #include "staging.hpp"
 #include "switch_channels.hpp"
@@ -97,6 +99,18 @@ struct Executor::State {
         plan.name, wrong, asked));
   }
 
+  /// Warns about a plan with more thread blocks than the setting max_blocks. It runs, because the application
+  /// has named it. One rank warns for all.
+  void warn_of_blocks(const Plan& plan) const {
+    const unsigned limit = config.max_blocks.value;
+    const uint32_t blocks = limit != 0 && world.rank() == 0 ? thread_blocks_of(plan) : 0;
+    if (blocks <= limit) return;
+    system::warn(fmt::format(
+        "plan '{}' takes {} thread blocks, but max_blocks is {} ({}), which limits only plans that "
+        "are chosen by size and exchanges: compile it with fewer blocks to keep to the limit",
+        plan.name, blocks, limit, config.max_blocks.from));
+  }
+
   uint64_t hash_of(const Plan& plan) {
     const uint64_t identity = plan.identity.number();
     for (size_t look = 0; look < known.size(); ++look) {
@@ -106,6 +120,7 @@ struct Executor::State {
       return known[at].hash;
     }
     check_certificate(plan);
+    warn_of_blocks(plan);
     if (known.size() == most_known) known.erase(known.begin());
     known.push_back({identity, content_hash(plan)});
     last_known = known.size() - 1;

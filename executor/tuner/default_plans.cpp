@@ -103,6 +103,109 @@ constexpr Rule gpu_rules_in_rank_order[] = {
     {"reduce", any, "reduce_staged", "_b64", Counted::message, safe},
 };
 
+/// Holds a rule for at least this many thread blocks.
+struct RuleOfFewBlocks {
+  uint32_t blocks;
+  Rule rule;
+};
+
+/// These rules are for users who limit the thread blocks. They go after the rules above, most of whose plans
+/// have more. Those for the most blocks within the limit come first. Their limits in bytes come from the
+/// times of plans with 4 and 16 blocks in the run of docs/benchmarks.md on two H200s, and for longer messages
+/// and more ranks from the simulator. In that run a block that reduces read only 11 GB/s from a peer, less
+/// than the simulator assumes, so rings and staged plans, whose blocks write to peers, go before those that
+/// read.
+constexpr RuleOfFewBlocks rules_of_few_blocks[] = {
+    {64, {"allreduce", 256 * KiB, "allreduce_one_shot", "_b16", Counted::to_all_peers}},
+    {64, {"allreduce", 2 * MiB, "allreduce_two_shot", "_b32"}},
+    {64, {"allreduce", any, "allreduce_ring", "_b64"}},
+    {64, {"allgather", 256 * MiB, "allgather_by_peer", "_b64"}},
+    {64, {"allgather", any, "allgather_by_port", "_b24"}},
+    {64, {"reducescatter", 4 * MiB, "reducescatter_packets", "_b32"}},
+    {64, {"reducescatter", any, "reducescatter_direct", "_b64"}},
+    {64, {"alltoall", 256 * MiB, "alltoall_by_peer", "_b64"}},
+    {64, {"alltoall", any, "alltoall_by_port", "_b24"}},
+    {32, {"allreduce", 256 * KiB, "allreduce_one_shot", "_b16", Counted::to_all_peers}},
+    {32, {"allreduce", 2 * MiB, "allreduce_two_shot", "_b32"}},
+    {32, {"allgather", 1 * MiB, "allgather_packets", "_b16"}},
+    {32, {"allgather", 256 * MiB, "allgather_direct", "_b16"}},
+    {32, {"reducescatter", 4 * MiB, "reducescatter_packets", "_b32"}},
+    {32, {"alltoall", 1 * MiB, "alltoall_packets", "_b16"}},
+    {32, {"alltoall", 256 * MiB, "alltoall_direct", "_b16"}},
+    {24, {"allreduce", 256 * KiB, "allreduce_one_shot", "_b16", Counted::to_all_peers}},
+    {24, {"allreduce", 2 * MiB, "allreduce_two_shot", "_b16"}},
+    {24, {"allreduce", 8 * MiB, "allreduce_all_pairs", "_b24"}},
+    {24, {"allreduce", any, "allreduce_ring", "_b24"}},
+    {24, {"allgather", 1 * MiB, "allgather_packets", "_b16"}},
+    {24, {"allgather", 256 * MiB, "allgather_direct", "_b12"}},
+    {24, {"allgather", any, "allgather_by_port", "_b24"}},
+    {24, {"reducescatter", 4 * MiB, "reducescatter_packets", "_b16"}},
+    {24, {"reducescatter", any, "reducescatter_direct", "_b24"}},
+    {24, {"alltoall", 1 * MiB, "alltoall_packets", "_b16"}},
+    {24, {"alltoall", 256 * MiB, "alltoall_direct", "_b12"}},
+    {24, {"alltoall", any, "alltoall_by_port", "_b24"}},
+    {16, {"allreduce", 256 * KiB, "allreduce_one_shot", "_b16", Counted::to_all_peers}},
+    {16, {"allreduce", 2 * MiB, "allreduce_two_shot", "_b16"}},
+    {16, {"allreduce", 8 * MiB, "allreduce_all_pairs", "_b16"}},
+    {16, {"allreduce", any, "allreduce_ring", "_b16"}},
+    {16, {"allgather", 1 * MiB, "allgather_packets", "_b16"}},
+    {16, {"allgather", 256 * MiB, "allgather_direct", "_b8"}},
+    {16, {"reducescatter", 4 * MiB, "reducescatter_packets", "_b16"}},
+    {16, {"reducescatter", any, "reducescatter_staged", "_b16"}},
+    {16, {"alltoall", 1 * MiB, "alltoall_packets", "_b16"}},
+    {16, {"alltoall", 256 * MiB, "alltoall_direct", "_b8"}},
+    {16, {"reduce", 1 * MiB, "reduce_packets", "_b16", Counted::to_all_peers}},
+    {16, {"reduce", any, "reduce_direct", ""}},
+    {8, {"allreduce", 128 * KiB, "allreduce_one_shot", "_b4", Counted::to_all_peers}},
+    {8, {"allreduce", 512 * KiB, "allreduce_two_shot", ""}},
+    {8, {"allreduce", any, "allreduce_ring", "_b8"}},
+    {8, {"allgather", 256 * KiB, "allgather_packets", "_b4"}},
+    {8, {"allgather", 8 * MiB, "allgather_direct", ""}},
+    {8, {"allgather", any, "allgather_by_port", "_b8"}},
+    {8, {"reducescatter", 1 * MiB, "reducescatter_packets", "_b4"}},
+    {8, {"reducescatter", any, "reducescatter_staged", "_b8"}},
+    {8, {"alltoall", 256 * KiB, "alltoall_packets", "_b4"}},
+    {8, {"alltoall", 8 * MiB, "alltoall_direct", ""}},
+    {8, {"alltoall", any, "alltoall_by_port", "_b8"}},
+    {8, {"broadcast", any, "broadcast_direct", ""}},
+    {4, {"allreduce", 128 * KiB, "allreduce_one_shot", "_b4", Counted::to_all_peers}},
+    {4, {"allreduce", 512 * KiB, "allreduce_two_shot", ""}},
+    {4, {"allreduce", any, "allreduce_ring", ""}},
+    {4, {"allgather", any, "allgather_packets", "_b4"}},
+    {4, {"reducescatter", 1 * MiB, "reducescatter_packets", "_b4"}},
+    {4, {"reducescatter", any, "reducescatter_staged", ""}},
+    {4, {"alltoall", any, "alltoall_packets", "_b4"}},
+    {4, {"broadcast", any, "broadcast_ring", ""}},
+    {4, {"reduce", 256 * KiB, "reduce_packets", "_b4", Counted::to_all_peers}},
+    {4, {"reduce", any, "reduce_direct", ""}},
+    {1, {"allreduce", any, "allreduce_one_shot", ""}},
+    {1, {"allgather", any, "allgather_packets", ""}},
+    {1, {"reducescatter", any, "reducescatter_packets", ""}},
+    {1, {"alltoall", any, "alltoall_packets", ""}},
+    {1, {"broadcast", any, "broadcast_ring", "_b1"}},
+    {1, {"reduce", any, "reduce_packets", ""}},
+};
+
+/// These rules are the same for plans that add up in the order of the ranks.
+constexpr RuleOfFewBlocks rules_of_few_blocks_in_rank_order[] = {
+    {16, {"allreduce", 448 * KiB, "allreduce_one_shot", "_b16", Counted::to_all_peers}},
+    {16, {"allreduce", 1 * MiB, "allreduce_two_shot", "_ordered_b16"}},
+    {16, {"allreduce", any, "allreduce_staged", "_b16"}},
+    {16, {"reducescatter", 1 * MiB, "reducescatter_packets", "_ordered_b16"}},
+    {16, {"reducescatter", any, "reducescatter_staged", "_b16"}},
+    {16, {"reduce", 1 * MiB, "reduce_packets", "_ordered_b16", Counted::to_all_peers}},
+    {16, {"reduce", any, "reduce_staged", ""}},
+    {4, {"allreduce", 128 * KiB, "allreduce_one_shot", "_b4", Counted::to_all_peers}},
+    {4, {"allreduce", any, "allreduce_staged", ""}},
+    {4, {"reducescatter", 256 * KiB, "reducescatter_packets", "_ordered_b4"}},
+    {4, {"reducescatter", any, "reducescatter_staged", ""}},
+    {4, {"reduce", 256 * KiB, "reduce_packets", "_ordered_b4", Counted::to_all_peers}},
+    {4, {"reduce", any, "reduce_staged", ""}},
+    {1, {"allreduce", any, "allreduce_one_shot", ""}},
+    {1, {"reducescatter", any, "reducescatter_packets", "_ordered_b1"}},
+    {1, {"reduce", any, "reduce_packets", "_ordered_b1"}},
+};
+
 /// Returns whether each collective of the rules has one safe default.
 template <size_t N>
 constexpr bool has_safe_defaults(const Rule (&rules)[N]) {
@@ -126,6 +229,18 @@ void add_rules(std::span<const Rule> rules, const std::string& collective, int r
     plans.push_back({rule.program, rule.variant, least, most, whom});
     if (plain && !rule.variant.empty()) plans.push_back({rule.program, "", least, most, whom});
     if (most != any) least = std::max(least, most + 1);
+  }
+}
+
+/// Adds the plans of rules for few blocks. A limit below their blocks leaves them in the list, so that the
+/// error of a limit that is too low names the plan with the fewest blocks.
+void add_rules_of_few_blocks(std::span<const RuleOfFewBlocks> rules, const std::string& collective, int ranks,
+                             std::vector<DefaultPlan>& plans) {
+  for (size_t begin = 0, end = 0; begin < rules.size(); begin = end) {
+    std::vector<Rule> alike;
+    for (; end < rules.size() && rules[end].blocks == rules[begin].blocks; ++end)
+      alike.push_back(rules[end].rule);
+    add_rules(alike, collective, ranks, false, DefaultPlan::For::this_machine, plans);
   }
 }
 
@@ -160,14 +275,20 @@ std::vector<DefaultPlan> default_plans(const TunedFor& machine, const std::strin
     return ordered == rank_order ? DefaultPlan::For::this_machine : DefaultPlan::For::any_order;
   };
   std::vector<DefaultPlan> plans;
+  const bool limited = machine.max_blocks.value_or(0) != 0;
   if (rank_order) add_rules(gpu_rules_in_rank_order, collective, machine.ranks, false, whom(true), plans);
   const auto add = [&](std::span<const Rule> rules) {
-    add_rules(rules, collective, machine.ranks, !rank_order, whom(false), plans);
+    add_rules(rules, collective, machine.ranks, !rank_order && !limited, whom(false), plans);
   };
   if (machine.ranks == 2) add(rules_of_two_gpus);
   if (machine.ranks == 4) add(rules_of_four_gpus);
   add(gpu_rules);
   if (plans.empty()) return plans;
+  if (limited) {
+    add_rules_of_few_blocks(rank_order ? std::span<const RuleOfFewBlocks>(rules_of_few_blocks_in_rank_order)
+                                       : std::span<const RuleOfFewBlocks>(rules_of_few_blocks),
+                            collective, machine.ranks, plans);
+  }
   // It is the only one where the others are not for this machine.
   plans.insert(
       machine.backend == "cuda" ? plans.end() : plans.begin(),

@@ -24,19 +24,27 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-auto all_but_size(const TuneKey& key) {
+auto all_but_size_and_limit(const TuneKey& key) {
   return std::tie(key.kind, key.world, key.dtype, key.rows, key.transport, key.device, key.backend,
                   key.variant);
 }
 bool before(const TuneKey& left, const TuneKey& right) {
-  return std::tuple_cat(all_but_size(left), std::tie(left.bytes)) <
-         std::tuple_cat(all_but_size(right), std::tie(right.bytes));
+  return std::tuple_cat(all_but_size_and_limit(left), std::tie(left.bytes, left.max_blocks)) <
+         std::tuple_cat(all_but_size_and_limit(right), std::tie(right.bytes, right.max_blocks));
+}
+
+/// Returns whether a key is `covering`, or differs from it only in a lower limit of thread blocks.
+bool is_covered(const TuneKey& key, const TuneKey& covering) {
+  return key.bytes == covering.bytes && all_but_size_and_limit(key) == all_but_size_and_limit(covering) &&
+         (covering.max_blocks == 0 || (key.max_blocks != 0 && key.max_blocks <= covering.max_blocks));
 }
 
 Json to_json(const TuneKey& key) {
-  return {{"kind", key.kind},     {"world", key.world},     {"dtype", dtype_name(key.dtype)},
-          {"bytes", key.bytes},   {"rows", key.rows},       {"transport", key.transport},
-          {"device", key.device}, {"backend", key.backend}, {"variant", key.variant}};
+  Json json = {{"kind", key.kind},     {"world", key.world},     {"dtype", dtype_name(key.dtype)},
+               {"bytes", key.bytes},   {"rows", key.rows},       {"transport", key.transport},
+               {"device", key.device}, {"backend", key.backend}, {"variant", key.variant}};
+  if (key.max_blocks != 0) json["max_blocks"] = key.max_blocks;
+  return json;
 }
 
 /// Writes only members that differ from their defaults.
@@ -71,6 +79,7 @@ TuneKey key_of(const Json& json, const std::string& where) {
   reader.read("device", key.device);
   reader.read("backend", key.backend, true);
   reader.read("variant", key.variant);
+  reader.read("max_blocks", key.max_blocks);
   reader.end();
   if (key.world < 1) throw UsageError(fmt::format("{}: 'world' is {}: it is at least 1", where, key.world));
   const auto at = std::find_if(std::begin(all_dtypes), std::end(all_dtypes),
@@ -255,9 +264,9 @@ void TuneTable::forget_choice(const TuneKey& key) {
 
 void TuneTable::take(const TuneKey& key, const TuneTable& other) {
   if (this == &other) return;
-  forget_failures(key);
-  forget_choice(key);
-  const auto is_of_key = [&](const auto& held) { return !before(held.key, key) && !before(key, held.key); };
+  const auto is_of_key = [&](const auto& held) { return is_covered(held.key, key); };
+  std::erase_if(entries_, is_of_key);
+  std::erase_if(failures_, is_of_key);
   for (const Entry& entry : other.entries_) {
     if (is_of_key(entry)) set(entry.key, entry.config, entry.ns);
   }
@@ -268,27 +277,29 @@ void TuneTable::take(const TuneKey& key, const TuneTable& other) {
 
 std::span<const TuneTable::Entry> TuneTable::entries(const TuneKey& key) const {
   key.check();
-  const auto of_key = std::equal_range(
-      entries_.begin(), entries_.end(), Entry{.key = key, .config = {}},
-      [](const Entry& left, const Entry& right) { return all_but_size(left.key) < all_but_size(right.key); });
+  const auto of_key =
+      std::equal_range(entries_.begin(), entries_.end(), Entry{.key = key, .config = {}},
+                       [](const Entry& left, const Entry& right) {
+                         return all_but_size_and_limit(left.key) < all_but_size_and_limit(right.key);
+                       });
   return {of_key.first, of_key.second};
 }
 
 std::vector<TuneTable::Failure> TuneTable::failures(const TuneKey& key) const {
   std::vector<Failure> found;
-  std::copy_if(failures_.begin(), failures_.end(), std::back_inserter(found),
-               [&](const Failure& failure) { return all_but_size(failure.key) == all_but_size(key); });
+  std::copy_if(failures_.begin(), failures_.end(), std::back_inserter(found), [&](const Failure& failure) {
+    return all_but_size_and_limit(failure.key) == all_but_size_and_limit(key);
+  });
   return found;
 }
 
 TuneTable::Choice TuneTable::lookup(const TuneKey& key) const {
-  const std::span<const Entry> all = entries(key);
-  const auto behind =
-      std::upper_bound(all.begin(), all.end(), key.bytes,
-                       [](uint64_t bytes, const Entry& entry) { return bytes < entry.key.bytes; });
-  if (behind == all.begin()) return {};
-  const Entry& entry = *(behind - 1);
-  return {entry.config, entry.key.bytes == key.bytes ? Found::exact : Found::smaller, entry.key.bytes};
+  const Entry* found = nullptr;
+  for (const Entry& entry : entries(key)) {
+    if (entry.key.bytes <= key.bytes && entry.key.max_blocks == key.max_blocks) found = &entry;
+  }
+  if (!found) return {};
+  return {found->config, found->key.bytes == key.bytes ? Found::exact : Found::smaller, found->key.bytes};
 }
 
 }  // namespace chorale

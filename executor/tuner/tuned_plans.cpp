@@ -8,11 +8,14 @@
 #include <iterator>
 #include <span>
 #include <system_error>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "chorale/collective.hpp"
+#include "chorale/config.hpp"
 #include "chorale/json.hpp"
+#include "chorale/needs.hpp"
 #include "chorale/proof.hpp"
 #include "chorale/reduction_order.hpp"
 #include "default_plans.hpp"
@@ -85,10 +88,36 @@ TuneKey plan_key(const TunedFor& machine, const std::string& collective, uint64_
   return key;
 }
 
+void set_by_blocks(TuneTable& table, const TuneKey& key, std::span<const TimedPlan> plans) {
+  std::vector<TimedPlan> by_blocks(plans.begin(), plans.end());
+  std::stable_sort(by_blocks.begin(), by_blocks.end(), [](const TimedPlan& left, const TimedPlan& right) {
+    return std::tie(left.config.blocks, left.ns) < std::tie(right.config.blocks, right.ns);
+  });
+  const TimedPlan* fastest = nullptr;
+  for (const TimedPlan& one : by_blocks) {
+    if (fastest && one.ns >= fastest->ns) continue;
+    if (fastest) {
+      TuneKey limited = key;
+      limited.max_blocks = fastest->config.blocks;
+      table.set(limited, fastest->config, fastest->ns);
+    }
+    fastest = &one;
+  }
+  if (fastest) table.set(key, fastest->config, fastest->ns);
+}
+
+namespace {
+/// Returns the machine with the limit of the settings, if it has no other.
+TunedFor with_limit(TunedFor machine) {
+  if (!machine.max_blocks) machine.max_blocks = Config::load().max_blocks;
+  return machine;
+}
+}  // namespace
+
 TunedPlans::TunedPlans(TuneTable table, std::string folder, TunedFor machine, Make make)
     : table_(std::move(table)),
       folder_(std::move(folder)),
-      machine_(std::move(machine)),
+      machine_(with_limit(std::move(machine))),
       make_(std::move(make)) {}
 
 TunedPlans TunedPlans::installed(const std::string& folder, const TunedFor& machine, Make make) {
@@ -121,7 +150,9 @@ struct TunedPlans::Candidate {
     other_sizes,
     missing,
     gpus_only,
-    any_order
+    any_order,
+    too_many_blocks,
+    for_fewer_blocks
   };
 
   std::shared_ptr<const OwnPlan> own = nullptr;
@@ -129,11 +160,13 @@ struct TunedPlans::Candidate {
   std::optional<DefaultPlan> by_default = std::nullopt;
   Fit fit = Fit::yes;
   uint64_t nearer = 0;  ///< the size of the nearer entry
+  uint32_t blocks = 0;  ///< the plan's thread blocks, if they are too many
 
   std::string name() const { return own ? own->name : entry ? entry->config.plan : by_default->name(); }
   /// Returns why the plan was not chosen.
   /// \param before  the plan that was chosen before this one was considered; null: none
-  std::string reason(const Candidate* before, uint64_t bytes) const;
+  /// \param limit  the most thread blocks
+  std::string reason(const Candidate* before, uint64_t bytes, uint32_t limit) const;
 };
 
 namespace {
@@ -152,16 +185,7 @@ void TunedPlans::weigh(const std::string& collective, uint64_t bytes, DType dtyp
     if (visit(Candidate{.own = *own, .fit = fits ? Fit::yes : Fit::other_sizes})) return;
   }
   for (const DType type : nearest_types(dtype)) {
-    const std::span<const TuneTable::Entry> entries =
-        table_.entries(plan_key(machine_, collective, bytes, type));
-    for (size_t at = 0; at < entries.size(); ++at) {
-      Candidate candidate{.entry = &entries[at]};
-      if (entries[at].key.bytes > bytes) {
-        candidate.fit = Fit::no_entry_so_small;
-      } else if (at + 1 < entries.size() && entries[at + 1].key.bytes <= bytes) {
-        candidate.fit = Fit::nearer_entry;
-        candidate.nearer = entries[at + 1].key.bytes;
-      }
+    for (const Candidate& candidate : of_type(collective, bytes, type)) {
       if (visit(candidate)) return;
     }
   }
@@ -173,12 +197,84 @@ void TunedPlans::weigh(const std::string& collective, uint64_t bytes, DType dtyp
       candidate.fit = Fit::other_sizes;
     } else if (one.needs_file && !make_ && !is_there(one.name())) {
       candidate.fit = Fit::missing;
+    } else if (*machine_.max_blocks != 0 && !fits(candidate.blocks = blocks_of(one.name()))) {
+      candidate.fit = Fit::too_many_blocks;
     }
     if (visit(candidate)) return;
   }
 }
 
-std::string TunedPlans::Candidate::reason(const Candidate* before, uint64_t bytes) const {
+/// Returns the table's entries of one type. At most one of them is for the message.
+std::vector<TunedPlans::Candidate> TunedPlans::of_type(const std::string& collective, uint64_t bytes,
+                                                       DType dtype) const {
+  using Fit = Candidate::Fit;
+  const bool limited = *machine_.max_blocks != 0;
+  const std::span<const TuneTable::Entry> entries =
+      table_.entries(plan_key(machine_, collective, bytes, dtype));
+  // The nearest of the entries for any number of blocks, and the best of those for fewer.
+  const TuneTable::Entry *any = nullptr, *few = nullptr;
+  for (const TuneTable::Entry& entry : entries) {
+    if (entry.key.bytes > bytes) break;
+    if (entry.key.max_blocks == 0) {
+      any = &entry;
+    } else if (limited && fits(blocks_of(entry)) &&
+               (!few || entry.key.bytes > few->key.bytes || entry.ns < few->ns)) {
+      few = &entry;
+    }
+  }
+  const bool any_fits = any && (!limited || fits(blocks_of(*any)));
+  const bool any_is_best = any_fits && (!few || any->key.bytes > few->key.bytes ||
+                                        (any->key.bytes == few->key.bytes && any->ns <= few->ns));
+  const TuneTable::Entry* const chosen = any_is_best ? any : few;
+  std::vector<Candidate> candidates;
+  for (const TuneTable::Entry& entry : entries) {
+    Candidate candidate{.entry = &entry};
+    const TuneTable::Entry* const nearest = chosen ? chosen : any;
+    if (entry.key.bytes > bytes) {
+      candidate.fit = Fit::no_entry_so_small;
+    } else if (&entry == chosen) {
+      candidate.fit = Fit::yes;
+    } else if (&entry == any && !any_fits) {
+      candidate.fit = Fit::too_many_blocks;
+      candidate.blocks = blocks_of(entry);
+    } else if (nearest && nearest->key.bytes > entry.key.bytes) {
+      candidate.fit = Fit::nearer_entry;
+      candidate.nearer = nearest->key.bytes;
+    } else if (limited && !fits(blocks_of(entry))) {
+      candidate.fit = Fit::too_many_blocks;
+      candidate.blocks = blocks_of(entry);
+    } else {
+      candidate.fit = Fit::for_fewer_blocks;
+    }
+    candidates.push_back(candidate);
+  }
+  return candidates;
+}
+
+std::string TunedPlans::name_for_roots(std::string_view collective) const {
+  constexpr uint32_t most = 16;
+  // The root of a broadcast has two blocks for each instance.
+  const uint32_t each = collective == "broadcast" ? 2 : 1;
+  const uint32_t limit = *machine_.max_blocks;
+  return fmt::format("{}_direct_b{}", collective, limit == 0 ? most : std::clamp(limit / each, 1u, most));
+}
+
+bool TunedPlans::fits(uint32_t blocks) const { return blocks <= *machine_.max_blocks; }
+
+uint32_t TunedPlans::blocks_of(const TuneTable::Entry& entry) const {
+  const std::string& plan = entry.config.plan;
+  if (plan.empty() || plan.find('/') != std::string::npos) return 0;  // check_named() refuses it
+  return entry.config.blocks != 0 ? entry.config.blocks : blocks_of(plan);
+}
+
+/// Returns the thread blocks of a plan, which it reads or makes once.
+uint32_t TunedPlans::blocks_of(const std::string& name) const {
+  const auto known = blocks_.find(name);
+  if (known != blocks_.end()) return known->second;
+  return blocks_.emplace(name, thread_blocks_of(read(name))).first->second;
+}
+
+std::string TunedPlans::Candidate::reason(const Candidate* before, uint64_t bytes, uint32_t limit) const {
   switch (fit) {
     case Fit::no_entry_so_small:
       return fmt::format("tuned for {} bytes of {} and more", entry->key.bytes, dtype_name(entry->key.dtype));
@@ -195,6 +291,10 @@ std::string TunedPlans::Candidate::reason(const Candidate* before, uint64_t byte
       return "a default for GPUs";
     case Fit::any_order:
       return "a default for sums in any order";
+    case Fit::too_many_blocks:
+      return fmt::format("{} blocks, the limit is {}", blocks, limit);
+    case Fit::for_fewer_blocks:
+      return fmt::format("the fastest with at most {} blocks", entry->key.max_blocks);
     case Fit::yes:
       break;
   }
@@ -212,7 +312,11 @@ std::string TunedPlans::Candidate::reason(const Candidate* before, uint64_t byte
 TunedPlans::Choice TunedPlans::choose(const std::string& collective, uint64_t bytes, DType dtype) const {
   Choice choice;
   choice.collective = collective;
+  choice.max_blocks = *machine_.max_blocks;
+  std::optional<Candidate> fewest;  // of those that have too many blocks
   weigh(collective, bytes, dtype, [&](const Candidate& candidate) {
+    if (candidate.fit == Candidate::Fit::too_many_blocks && (!fewest || candidate.blocks < fewest->blocks))
+      fewest = candidate;
     if (candidate.fit != Candidate::Fit::yes) return false;
     choice.name = candidate.name();
     choice.own = candidate.own;
@@ -230,8 +334,12 @@ TunedPlans::Choice TunedPlans::choose(const std::string& collective, uint64_t by
     choice.file = file_of(choice.name);
     return true;
   });
-  if (choice.name.empty()) throw_no_default(collective);
-  return choice;
+  if (!choice.name.empty()) return choice;
+  if (!fewest) throw_no_default(collective);
+  throw UsageError(fmt::format(
+      "no plan for {} of {} bytes has at most {} thread blocks, which is the limit (max_blocks): {} has the "
+      "fewest, {}. Set the limit to {} or more, or to 0 for none",
+      collective, bytes, choice.max_blocks, fewest->name(), fewest->blocks, fewest->blocks));
 }
 
 std::vector<TunedPlans::Passed> TunedPlans::explain(const std::string& collective, uint64_t bytes,
@@ -246,7 +354,7 @@ std::vector<TunedPlans::Passed> TunedPlans::explain(const std::string& collectiv
   };
   std::optional<Candidate> before;
   weigh(collective, bytes, dtype, [&](const Candidate& candidate) {
-    add(candidate.name(), candidate.reason(before ? &*before : nullptr, bytes));
+    add(candidate.name(), candidate.reason(before ? &*before : nullptr, bytes, *machine_.max_blocks));
     if (!before && candidate.fit == Candidate::Fit::yes) before = candidate;
     return false;
   });
@@ -280,8 +388,11 @@ std::string TunedPlans::Choice::words() const {
   std::string text = name;
   if (packet) text.append(", ").append(packet_form_names[size_t(*packet)]);
   if (own) return text + ", as set for this size";
-  if (found == TuneTable::Found::none) return text + ", the default: nothing is tuned for it";
-  return fmt::format("{}, as tuned for {} bytes of {}", text, bytes, dtype_name(dtype));
+  const std::string within =
+      max_blocks != 0 ? fmt::format(" within {} block{}", max_blocks, max_blocks == 1 ? "" : "s") : "";
+  if (found == TuneTable::Found::none)
+    return fmt::format("{}, the default{}: nothing is tuned for it", text, within);
+  return fmt::format("{}, as tuned for {} bytes of {}{}", text, bytes, dtype_name(dtype), within);
 }
 
 std::string words_of(const std::vector<TunedPlans::Passed>& passed) {
@@ -343,16 +454,20 @@ const Plan& TunedPlans::plan(const Choice& choice) {
 const Plan& TunedPlans::read_once(const Choice& choice) {
   const auto known = plans_.find(choice.file);
   if (known != plans_.end()) return known->second;
-  const bool there = is_there(choice.name);
-  if (!there && !make_) {
-    throw UsageError(fmt::format(
-        "there is no {} of {} ranks{}: chorale compile {} --set ranks={} -o {} makes it", choice.name,
-        machine_.ranks, folder_.empty() ? "" : " in " + folder_, choice.name, machine_.ranks, choice.file));
-  }
-  Plan plan = there ? load(choice.file) : make_(choice.name, machine_.ranks);
+  Plan plan = read(choice.name);
   if (machine_.rank_order && !in_rank_order(plan)) throw UsageError(not_in_rank_order(choice.file));
   if (machine_.rank_order && needs_certificate(plan)) plan = certified(std::move(plan));
   return plans_.emplace(choice.file, std::move(plan)).first->second;
+}
+
+/// Reads the plan of this name, or makes it if the folder lacks it.
+Plan TunedPlans::read(const std::string& name) const {
+  const std::string file = file_of(name);
+  if (is_there(name)) return load(file);
+  if (make_) return make_(name, machine_.ranks);
+  throw UsageError(
+      fmt::format("there is no {} of {} ranks{}: chorale compile {} --set ranks={} -o {} makes it", name,
+                  machine_.ranks, folder_.empty() ? "" : " in " + folder_, name, machine_.ranks, file));
 }
 
 }  // namespace chorale

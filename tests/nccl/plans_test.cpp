@@ -125,6 +125,62 @@ TEST_F(NcclPlans, AreLoggedOnceForEachKindOfCallWithTheReasons) {
       << others.back();
 }
 
+void gather(ncclComm_t comm, int rank) {
+  Elements in = input(rank), out(ncclInt32, 128);
+  EXPECT_EQ(ncclAllGather(in.data(), out.data(), 64, ncclInt32, comm, nullptr), ncclSuccess) << sentence();
+}
+
+TEST_F(NcclPlans, HaveAtMostAsManyBlocksAsNcclMayTake) {
+  start_log();
+  const std::string begin = "AllGather: 512 Bytes -> plan ";
+  const std::string end = ": nothing is tuned for it";
+  {
+    const Variable most("NCCL_MAX_CTAS", "4");
+    in_threads(2, gather);
+    EXPECT_EQ(lines(" -> ").back(), begin + "allgather_packets_b4, the default within 4 blocks" + end);
+    EXPECT_EQ(lines("allgather_direct \\(8 blocks, the limit is 4\\)").size(), 1u);
+    // The lowest limit holds.
+    const Variable channels("NCCL_MAX_NCHANNELS", "1"), setting("CHORALE_MAX_BLOCKS", "8");
+    in_threads(2, gather);
+    EXPECT_EQ(lines(" -> ").back(), begin + "allgather_packets, the default within 1 block" + end);
+  }
+  const Variable none("NCCL_MAX_CTAS", "0");
+  in_threads(2, gather);
+  EXPECT_EQ(lines(" -> ").back(), begin + "allgather_direct, the default" + end) << "NCCL ignores 0 too";
+}
+
+TEST_F(NcclPlans, HaveAtMostAsManyBlocksAsAConfigurationSays) {
+  start_log();
+  std::vector<std::string> chosen(3);
+  in_threads(2, [&](ncclComm_t comm, int rank) {
+    ncclConfig_t config = config_initializer;
+    ncclComm_t few{}, child{}, more{};
+    config.maxCTAs = rank == 0 ? 4 : 1;  // the lowest limit of all ranks holds
+    EXPECT_EQ(ncclCommSplit(comm, 0, rank, &few, &config), ncclSuccess) << sentence();
+    gather(few, rank);
+    if (rank == 0) chosen[0] = lines(" -> ").back();
+    EXPECT_EQ(ncclCommSplit(few, 0, rank, &child, nullptr), ncclSuccess) << sentence();
+    gather(child, rank);
+    if (rank == 0) chosen[1] = lines(" -> ").back();
+    config.maxCTAs = 8;
+    config.minCTAs = 8;
+    EXPECT_EQ(ncclCommSplit(few, 0, rank, &more, &config), ncclSuccess) << sentence();
+    gather(more, rank);
+    if (rank == 0) chosen[2] = lines(" -> ").back();
+    for (const ncclComm_t one : {few, child, more}) EXPECT_EQ(ncclCommDestroy(one), ncclSuccess);
+    config.minCTAs = 9;
+    EXPECT_EQ(ncclCommSplit(comm, 0, rank, &few, &config), ncclInvalidArgument);
+    EXPECT_EQ(sentence(), "ncclCommSplit: config.minCTAs is 9, but maxCTAs is only 8");
+    config.maxCTAs = 0;
+    EXPECT_EQ(ncclCommSplit(comm, 0, rank, &few, &config), ncclInvalidArgument);
+    EXPECT_EQ(sentence(), "ncclCommSplit: config.maxCTAs is 0, but must be at least 1");
+  });
+  const std::string begin = "AllGather: 512 Bytes -> plan ";
+  EXPECT_EQ(chosen[0].find(begin + "allgather_packets, the default within 1 block"), 0u) << chosen[0];
+  EXPECT_EQ(chosen[1].find(begin + "allgather_packets, the default within 1 block"), 0u) << chosen[1];
+  EXPECT_EQ(chosen[2].find(begin + "allgather_direct, the default within 8 blocks"), 0u) << chosen[2];
+}
+
 TEST_F(NcclPlans, AreLoggedAsTheCallRuns) {
   start_log();
   const Variable copies("CHORALE_NCCL_COPIES", "always");
@@ -141,6 +197,11 @@ TEST_F(NcclPlans, AreLoggedAsTheCallRuns) {
   const std::string copied = " .CHORALE_NCCL_COPIES is 'always'";
   EXPECT_EQ(lines("AllReduce: 80000 Bytes of f32, not taken: allreduce_all_pairs" + copied).size(), 1u);
   EXPECT_EQ(lines("AllGather: 512 Bytes, not taken: allgather_direct" + copied).size(), 1u);
+  const Variable limit("CHORALE_MAX_BLOCKS", "24");
+  in_threads(2, [](ncclComm_t comm, int rank) { reduce(comm, 2, rank, 20000); });
+  EXPECT_EQ(lines(" -> ").back().find("AllReduce: 80000 Bytes of f32 -> plan reducescatter_staged_b24 and"),
+            0u)
+      << lines(" -> ").back();
 }
 
 // A broadcast to several peers is a plan whose peers access the outputs, unless they must not.

@@ -191,6 +191,10 @@ class Executors(unittest.TestCase):
         self.assertEqual(plans.choose("allreduce", 4096).name, own.name)
         self.assertEqual(plans.choose("allreduce", 4096).packet, "ll8")
         self.assertNotEqual(plans.choose("allreduce", 1 << 20).name, own.name)
+        few = chorale.TunedPlans(4, max_blocks=1)
+        self.assertEqual(str(few.choose("allreduce", 4096)),
+                         "allreduce_one_shot, the default within 1 block: nothing is tuned for it")
+        self.assertIn(("allreduce_all_pairs", "4 blocks, the limit is 1"), few.explain("allreduce", 4096))
         del plans
         self.assertEqual(len(plan.run([numpy.ones(8, numpy.float32)] * 4)), 4)  # the plan keeps its owner
         with self.assertRaises(chorale.UsageError):

@@ -243,7 +243,11 @@ void run_one(const RunArguments& options, const Config& config) {
 }
 
 std::string why_chosen(const TunedPlans::Choice& choice, DType dtype) {
-  if (choice.found == TuneTable::Found::none) return ", the default: nothing is tuned for it";
+  if (choice.found == TuneTable::Found::none) {
+    const std::string within =
+        choice.max_blocks != 0 ? " within " + count(choice.max_blocks, "thread block") : "";
+    return ", the default" + within + ": nothing is tuned for it";
+  }
   return choice.dtype == dtype ? "" : ", as tuned for " + std::string(dtype_name(choice.dtype));
 }
 
@@ -361,6 +365,7 @@ Action command::run(CLI::App& app) {
                  "--adversarial the smallest size that shows any order")
       ->type_name("SIZES");
   options->run.declare(app);
+  options->run.declare_max_blocks(app);
   app.add_option("--seed", options->seed,
                  "Run everything on one thread, in an order drawn from this number; default: the "
                  "configuration's, off; with --adversarial 0")

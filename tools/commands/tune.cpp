@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "chorale/collective.hpp"
+#include "chorale/needs.hpp"
 #include "chorale/reduction_order.hpp"
 #include "tools/bench/results.hpp"
 #include "tools/bench/subject.hpp"
@@ -39,7 +40,8 @@ struct Candidates {
   std::vector<bool> rank_order;  ///< by configuration: true if the table's choice in rank order may use it
 };
 
-Candidates candidates_of(const TuneArguments& options, const std::string& collective) {
+/// \param limit  the most thread blocks of a plan; 0: any number
+Candidates candidates_of(const TuneArguments& options, const std::string& collective, uint32_t limit) {
   Candidates all;
   all.plans = shipped_plans(collective, options.run.ranks);
   std::vector<std::string> names;
@@ -50,14 +52,19 @@ Candidates candidates_of(const TuneArguments& options, const std::string& collec
                     "the plans for " + count(options.run.ranks, "rank") + " are " + join(names));
     }
   }
+  uint32_t fewest = 0;
   for (const NamedPlan& named : all.plans) {
     const bool asked =
         std::find(options.plans.begin(), options.plans.end(), named.name) != options.plans.end();
     if (!options.plans.empty() && !asked) continue;
+    const uint32_t blocks = thread_blocks_of(named.plan);
+    fewest = fewest == 0 ? blocks : std::min(fewest, blocks);
+    if (limit != 0 && blocks > limit) continue;
     const bool rank_order = collective_reduces(collective) && in_rank_order(named.plan);
     for (const std::string_view form : packet_form_names) {
       TuneConfig config;
       config.plan = named.name;
+      config.blocks = blocks;
       if (named.plan.protocol == Protocol::LL) config.packet = form;
       if (!options.run.packet.empty() && !config.packet.empty() && config.packet != options.run.packet)
         continue;
@@ -66,6 +73,12 @@ Candidates candidates_of(const TuneArguments& options, const std::string& collec
       all.rank_order.push_back(rank_order);
       if (config.packet.empty()) break;
     }
+  }
+  if (all.configs.empty() && fewest > limit && limit != 0) {
+    throw Failure(Exit::command_wrong,
+                  "the plans of " + collective + " have at least " + count(fewest, "thread block") +
+                      ", but the limit is " + std::to_string(limit),
+                  "--max-blocks sets another limit");
   }
   return all;
 }
@@ -111,6 +124,17 @@ std::optional<size_t> fastest(const Candidates& candidates, const std::vector<Me
     if (!best || measured[at].ns < measured[*best].ns) best = at;
   }
   return best;
+}
+
+/// Puts the plans that were right into the table, for all limits of thread blocks.
+void set_all(TuneTable& table, const TuneKey& key, const Candidates& candidates,
+             const std::vector<Measurement>& measured, bool rank_order) {
+  std::vector<TimedPlan> timed;
+  for (size_t at = 0; at < measured.size(); ++at) {
+    if (measured[at].correct && (!rank_order || candidates.rank_order[at]))
+      timed.push_back({candidates.configs[at], measured[at].ns});
+  }
+  set_by_blocks(table, key, timed);
 }
 
 /// Returns the stream for rows: stderr if the table goes to standard output.
@@ -197,14 +221,15 @@ Exit tune_it(const TuneArguments& options) {
   Progress progress;
   double collectives_done = 0;
   for (const std::string& collective : options.what) {
-    const Candidates candidates = candidates_of(options, collective);
+    const Candidates candidates = candidates_of(options, collective, *machine.max_blocks);
     const std::vector<uint64_t> sizes =
         sizes_for(options.bytes, cuda ? "1K:1G:4" : "1K:1M:4", options.run.ranks, options.run.type());
     const double each = 1 / double(candidates.configs.size() * sizes.size());
     double tried = 0;
     for (const uint64_t bytes : sizes) {
       const bool in_place = candidates.plans.front().plan.inplace;
-      const TuneKey key = plan_key(machine, collective, bytes, options.run.type(), in_place);
+      TuneKey key = plan_key(machine, collective, bytes, options.run.type(), in_place);
+      key.max_blocks = *machine.max_blocks;
       const std::vector<Measurement> measured = tune(
           table, key, candidates.configs,
           [&](const TuneConfig& candidate) {
@@ -220,9 +245,11 @@ Exit tune_it(const TuneArguments& options) {
           });
       progress.clear();
       keys.push_back(key);
-      if (const std::optional<size_t> ordered = fastest(candidates, measured, true)) {
+      set_all(table, key, candidates, measured, false);
+      if (fastest(candidates, measured, true)) {
         keys.push_back(plan_key(in_order, collective, bytes, options.run.type(), in_place));
-        table.set(keys.back(), candidates.configs[*ordered], measured[*ordered].ns);
+        keys.back().max_blocks = key.max_blocks;
+        set_all(table, keys.back(), candidates, measured, true);
       }
       report(options, key, candidates, measured);
       any = any || std::any_of(measured.begin(), measured.end(), [](const auto& one) { return one.correct; });
@@ -253,6 +280,10 @@ Action command::tune(CLI::App& app) {
                  "Sizes of the message, as for run; default 1K:1G:4 on cuda, 1K:1M:4 on cpu")
       ->type_name("SIZES");
   options->run.declare(app);
+  options->run.declare_max_blocks(app);
+  app.get_option("--max-blocks")
+      ->description(
+          "Only plans with at most so many thread blocks, 0: any number; default: the configuration's, 0");
   app.get_option("--ranks")->required()->description("Number of ranks");
   app.get_option("--packet")->description("Only this form of packets; default: all forms");
   app.add_option("--plan", options->plans,
@@ -280,7 +311,9 @@ Action command::tune(CLI::App& app) {
       "and bench read the table. For collectives that reduce, the table has a second choice for "
       "--rank-order:\n"
       "the fastest of the plans that add in the order of the ranks. With all of these plans a sum has the\n"
-      "same bits, whatever the size.");
+      "same bits, whatever the size. It also has the fastest plans with fewer thread blocks, from which a "
+      "limit\n"
+      "max_blocks chooses.");
   return [options] { return tune_it(*options); };
 }
 

@@ -6,7 +6,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "chorale/own_plans.hpp"
@@ -27,16 +29,30 @@ struct TunedFor {
   /// in_rank_order(). A sum then has the same bits for every message size, at every position in the message,
   /// and with every table.
   bool rank_order = false;
+  /// Limits the thread blocks of the plans that are chosen; 0: any number. Without a value TunedPlans takes
+  /// the setting Config::max_blocks. Plans of use() are chosen whatever their blocks are. All ranks must have
+  /// the same limit.
+  std::optional<uint32_t> max_blocks = {};
 };
 
 /// Returns the name of the file that `chorale tune` writes for a machine in the folder of tables:
 /// "NVIDIA_H200.json".
 std::string table_name(const TunedFor& machine);
 
-/// Returns the key of a plan in a table. A plan in place has the variant "in place", and a plan for
-/// rank_order has "rank order".
+/// Returns the key of a plan in a table, without a limit of thread blocks. A plan in place has the variant
+/// "in place", and a plan for rank_order has "rank order".
 TuneKey plan_key(const TunedFor& machine, const std::string& collective, uint64_t bytes, DType dtype,
                  bool in_place = false);
+
+/// Holds the time of a plan, for set_by_blocks().
+struct TimedPlan {
+  TuneConfig config;  ///< with the number of its thread blocks
+  double ns = 0;      ///< the time of one call
+};
+
+/// Puts the plans into a table from which TunedPlans chooses for every limit of thread blocks up to
+/// `key.max_blocks`: the fastest, and each plan with fewer blocks that is faster than all plans with as few.
+void set_by_blocks(TuneTable& table, const TuneKey& key, std::span<const TimedPlan> plans);
 
 /// Chooses plans for messages. Plans of your own, see use(), go before those of a table, and these before
 /// defaults. Plans of N ranks are read from the files `<name>_N.json` of a folder. Two threads must not use
@@ -82,6 +98,7 @@ class TunedPlans {
     TuneTable::Found found = TuneTable::Found::none;
     uint64_t bytes = 0;                  ///< the size of the table's entry
     DType dtype = DType::f32;            ///< the type of the table's entry
+    uint32_t max_blocks = 0;             ///< the limit of thread blocks; 0: none
     std::shared_ptr<const OwnPlan> own;  ///< null unless the plan is one of use()
 
     /// Returns the plan and why it was chosen: "allreduce_ring_b64, ll16, as tuned for 65536 bytes of bf16".
@@ -96,8 +113,13 @@ class TunedPlans {
   /// CPU, or if that plan is neither in the folder nor made, the default is a plan that is never far from the
   /// fastest.
   ///
-  /// \throws UsageError for an unknown collective, or if the entry names no plan, a plan outside the folder,
-  ///         or an unknown packet form
+  /// With a limit of thread blocks, plans with more blocks are passed over, except those of use(). Of the
+  /// table's entries for one size, the fastest plan within the limit is taken. If the fastest plan of a size
+  /// has too many blocks, and the table has no other for that size, a default with fewer blocks is taken.
+  ///
+  /// \throws UsageError for an unknown collective, if the entry names no plan, a plan outside the folder, or
+  ///         an unknown packet form, or if every plan has more thread blocks than the limit. With a limit, as
+  ///         plan() for plans whose blocks must be counted
   Choice choose(const std::string& collective, uint64_t bytes, DType dtype) const;
 
   /// Returns the plan of choose(). It reads or makes each plan once. The reference is valid as long as this
@@ -113,6 +135,14 @@ class TunedPlans {
     bool operator==(const Passed&) const = default;
   };
 
+  /// Returns the limit of thread blocks; 0: any number. set_max_blocks() changes it for later choices.
+  uint32_t max_blocks() const { return *machine_.max_blocks; }
+  void set_max_blocks(uint32_t limit) { machine_.max_blocks = limit; }
+
+  /// Returns the name of a plan of this collective for all sizes, within the limit. make_plan() makes it for
+  /// roots other than 0, for which choose() has no plans.
+  std::string name_for_roots(std::string_view collective) const;
+
   /// Says why choose() did not choose the other plans: those of use(), of the table, of the defaults, of the
   /// table's failures, and of the folder, in this order. Each plan is listed once.
   /// \throws as choose()
@@ -123,6 +153,11 @@ class TunedPlans {
   /// Visits the plans for messages of this collective, the preferred ones first, until `visit` returns true.
   template <class Visit>
   void weigh(const std::string& collective, uint64_t bytes, DType dtype, const Visit& visit) const;
+  std::vector<Candidate> of_type(const std::string& collective, uint64_t bytes, DType dtype) const;
+  uint32_t blocks_of(const std::string& name) const;
+  uint32_t blocks_of(const TuneTable::Entry& entry) const;
+  Plan read(const std::string& name) const;
+  bool fits(uint32_t blocks) const;
   void check_named(const Choice& choice) const;
   std::vector<std::string> others_in_folder(const std::string& collective) const;
   const Plan& read_once(const Choice& choice);
@@ -131,10 +166,11 @@ class TunedPlans {
 
   const TuneTable table_;
   const std::string folder_;
-  const TunedFor machine_;
+  TunedFor machine_;  ///< its max_blocks has a value
   const Make make_;
   std::vector<std::shared_ptr<const OwnPlan>> own_;  ///< in the order of use()
   std::map<std::string, Plan> plans_;                ///< by file
+  mutable std::map<std::string, uint32_t> blocks_;   ///< thread blocks, by the plan's name
 };
 
 /// Returns the plans in one line, by reason: "allreduce_ring, allreduce_staged (tuned for more bytes); ...".

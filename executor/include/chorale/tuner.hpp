@@ -20,7 +20,8 @@ namespace chorale {
 
 struct LaunchConfig;  // launch.hpp
 
-/// Identifies an entry of a table. In a lookup all members must match exactly, except `bytes`.
+/// Identifies an entry of a table. In a lookup all members must match exactly, except `bytes`. Entries that
+/// differ in `max_blocks` only are choices for users who have more or fewer thread blocks to spare.
 struct TuneKey {
   std::string kind = {};  ///< "sendrecv", "all_reduce", or a name that the application chooses
   int world = 1;          ///< the number of ranks
@@ -31,6 +32,7 @@ struct TuneKey {
   std::string device = {};           ///< the GPU's name; "" on the CPU
   std::string backend = "cpu";       ///< "cpu" or "cuda"
   std::string variant = {};          ///< a name for the hooks; required if they are not the default
+  uint32_t max_blocks = 0;           ///< the choice has at most this many thread blocks; 0: any number
   bool default_hooks = true;         ///< the hooks are CopyProduce and CopyConsume; not part of the key
 
   /// Checks that hooks that are not the default have a name.
@@ -42,9 +44,9 @@ struct TuneKey {
 /// Holds what the tuner chooses. 0 and "" mean that the value without a tuner stays; see tuned_launch() and
 /// tuned_rings().
 struct TuneConfig {
-  uint32_t blocks = 0, threads = 0;
-  uint32_t slots = 0;                              ///< the slots of a ring, Transport::depth()
-  uint32_t unroll = 0, instances = 0;              ///< not used by Chorale; for the application's kernels
+  uint32_t blocks = 0, threads = 0;    ///< of a plan, `blocks` only tells how many thread blocks it has
+  uint32_t slots = 0;                  ///< the slots of a ring, Transport::depth()
+  uint32_t unroll = 0, instances = 0;  ///< not used by Chorale; for the application's kernels
   std::string mover = {}, order = {}, style = {};  ///< for host schedules: tuned_mover(), tuned_lowering()
   std::string plan = {};                           ///< the name of a plan, if the tuner chooses between plans
   std::string packet = {};  ///< the form of that plan's packets: "ll8", "ll16", "ll128"
@@ -114,8 +116,8 @@ class TuneTable {
   /// Removes the key's entry and keeps its failures. Call it when no configuration of the key is known to be
   /// right.
   void forget_choice(const TuneKey& key);
-  /// Replaces the key's entry and failures by those in `other`, which may have none. Use it to merge the
-  /// tables of several runs.
+  /// Replaces the key's entry and failures by those in `other`, which may have none. It does the same for
+  /// keys with a lower limit of thread blocks. Use it to merge the tables of several runs.
   void take(const TuneKey& key, const TuneTable& other);
 
   /// Returns the entry of this key, else the entry of the next smaller size, else the default.
@@ -135,15 +137,15 @@ class TuneTable {
     std::string why;
   };
 
-  /// Returns the entries of this key for all sizes, the smallest size first. lookup() chooses from them. The
-  /// span is valid until the table changes.
+  /// Returns the entries of this key for all sizes and limits of thread blocks, the smallest size first.
+  /// lookup() chooses from those with the key's limit. The span is valid until the table changes.
   /// \throws as TuneKey::check()
   std::span<const Entry> entries(const TuneKey& key) const;
-  /// Returns the failures of this key for all sizes.
+  /// Returns the failures of this key for all sizes and limits of thread blocks.
   std::vector<Failure> failures(const TuneKey& key) const;
 
  private:
-  std::vector<Entry> entries_;  ///< sorted by key, then by size
+  std::vector<Entry> entries_;  ///< sorted by key, then by size, then by limit of thread blocks
   std::vector<Failure> failures_;
 };
 

@@ -190,6 +190,12 @@ void check_tuned_plans(void) {
   OK(chorale_tuned_plans_choose(plans, "allreduce", 1 << 20, CHORALE_F32, &same, NULL));
   EXPECT(plan != same);
   OK(chorale_plan_close(plan));
+  OK(chorale_tuned_plans_set_max_blocks(plans, 1));
+  OK(chorale_tuned_plans_explain(plans, "allreduce", 1 << 20, CHORALE_F32, &text));
+  EXPECT(strstr(text, "allreduce_one_shot, the default within 1 block: nothing is tuned for it"));
+  chorale_text_free(text);
+  OK(chorale_tuned_plans_set_max_blocks(plans, 0));
+  FAILS(CHORALE_INVALID_ARGUMENT, "max_blocks is -1", chorale_tuned_plans_set_max_blocks(plans, -1));
   OK(chorale_tuned_plans_explain(plans, "allreduce", 1 << 20, CHORALE_F32, &text));
   EXPECT(strstr(text, "allreduce_") == text && strstr(text, "the default: nothing is tuned for it"));
   chorale_text_free(text);

@@ -10,6 +10,7 @@
 namespace chorale::exchange {
 
 cudaError_t enqueue_exchange(const KernelWork& work, uint32_t blocks, cudaStream_t stream) {
+  test::fake::note_blocks(blocks);
   test::fake::enqueue(stream, [work, blocks] {
     std::vector<std::thread> threads;
     for (uint32_t block = 0; block < blocks; ++block) {

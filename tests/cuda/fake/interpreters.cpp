@@ -230,6 +230,7 @@ extern "C" {
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* kernel, void** parameters) {
   const auto launch = *static_cast<const chorale::cuda::Launch*>(parameters[0]);
   if (launch.fifo.slots) die("the interpreter of the fake CUDA has no port channels");
+  note_blocks(config->gridDim.x);
   enqueue(config->stream, [launch, kernel, blocks = config->gridDim.x] {
     run_blocks(*static_cast<const Kernel*>(kernel), launch, blocks);
   });

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <mutex>
 #include <string>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "tests/cuda/fake/state.hpp"
+#include "tests/cuda/fake/streams.hpp"
 #include "tests/nccl/ranks.hpp"
 #include "tests/unit/new_folder.hpp"
 
@@ -239,6 +241,43 @@ TEST(NcclLog, LeavesTheErrorsOfTheProgram) {
 
 // A rank has memory that its peers cannot map. The first call copies it on that rank alone. All ranks run the
 // later calls of this size in another way.
+/// Returns the most thread blocks of the kernels of some calls on two ranks.
+uint32_t most_blocks_of_calls() {
+  chorale::test::fake::most_blocks = 0;
+  in_threads(2, [](ncclComm_t comm, int rank) {
+    constexpr size_t part = 20000;
+    const size_t peer = size_t(1 - rank);
+    Elements in(ncclInt32, 2 * part, [&](size_t at) { return number(rank, at); });
+    const auto expect = [](const Elements &found, ncclResult_t result,
+                           const std::function<double(size_t)> &value) {
+      EXPECT_EQ(result, ncclSuccess) << sentence();
+      settle();
+      EXPECT_TRUE(found == Elements(ncclInt32, 2 * part, value));
+    };
+    const auto sum = [](size_t at) { return number(0, at) + number(1, at); };
+    Elements out(ncclInt32, 2 * part);
+    expect(out, ncclAllReduce(in.data(), out.data(), 2 * part, ncclInt32, ncclSum, comm, nullptr), sum);
+    expect(out, ncclAllGather(in.data(), out.data(), part, ncclInt32, comm, nullptr),
+           [](size_t at) { return number(int(at / part), at % part); });
+    expect(out, ncclBroadcast(in.data(), out.data(), 2 * part, ncclInt32, 1, comm, nullptr),
+           [](size_t at) { return number(1, at); });
+    EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+    EXPECT_EQ(ncclSend(in.data(), 2 * part, ncclInt32, int(peer), comm, nullptr), ncclSuccess);
+    EXPECT_EQ(ncclRecv(out.data(), 2 * part, ncclInt32, int(peer), comm, nullptr), ncclSuccess);
+    expect(out, ncclGroupEnd(), [&](size_t at) { return number(int(peer), at); });
+  });
+  return chorale::test::fake::most_blocks;
+}
+
+TEST(NcclLimits, KernelsHaveAtMostAsManyBlocksAsNcclMayTake) {
+  EXPECT_GT(most_blocks_of_calls(), 24u);
+  for (const char *const limit : {"24", "8", "4"}) {
+    setenv("NCCL_MAX_CTAS", limit, 1);
+    EXPECT_LE(most_blocks_of_calls(), uint32_t(std::stoi(limit)));
+  }
+  unsetenv("NCCL_MAX_CTAS");
+}
+
 TEST(NcclMemory, OfAPoolIsCopiedOnce) {
   const std::string log = chorale::test::new_folder("nccl_memory") + "/log";
   setenv("NCCL_DEBUG", "INFO", 1);

@@ -6,12 +6,22 @@
 
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 
 namespace chorale::test::fake {
 
 void enqueue(cudaStream_t stream, std::function<void()> work);
+
+/// Holds the most thread blocks of a kernel since it was last set to 0.
+inline std::atomic<uint32_t> most_blocks{0};
+inline void note_blocks(uint32_t blocks) {
+  uint32_t known = most_blocks;
+  while (known < blocks && !most_blocks.compare_exchange_weak(known, blocks)) {
+  }
+}
 
 /// Returns the number of streams that exist.
 size_t streams();

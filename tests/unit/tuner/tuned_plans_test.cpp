@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <system_error>
@@ -12,6 +15,7 @@
 #include "chorale/executor.hpp"
 #include "chorale/json.hpp"
 #include "chorale/layout.hpp"
+#include "chorale/needs.hpp"
 #include "chorale/reduction_order.hpp"
 #include "tests/unit/tiles/support.hpp"
 
@@ -299,6 +303,147 @@ TEST(TunedPlans, NamesThatLeadOutOfTheFolderAreRefused) {
               "the table names '" + name +
                   "' for allreduce of 64 bytes: it should be the name of a plan in plans, without '/'");
   }
+}
+
+/// A table with plans of several numbers of blocks at 1 MiB, of which allreduce_two_shot_b16 is slower than
+/// one with fewer.
+TuneTable table_by_blocks(const TunedFor& machine) {
+  const std::vector<TimedPlan> timed = {{{.blocks = 64, .plan = "allreduce_ring_b64"}, 12},
+                                        {{.blocks = 4, .plan = "allreduce_ring"}, 19},
+                                        {{.blocks = 16, .plan = "allreduce_two_shot_b16"}, 21},
+                                        {{.blocks = 24, .plan = "allreduce_all_pairs_b24"}, 13},
+                                        {{.blocks = 4, .plan = "allreduce_two_shot", .packet = "ll8"}, 18},
+                                        {{.blocks = 128, .plan = "allreduce_all_pairs_b128"}, 12.5}};
+  TuneTable table;
+  set_by_blocks(table, plan_key(machine, "allreduce", 1 << 20, DType::bf16), timed);
+  return table;
+}
+
+TEST(TunedPlans, ALimitOfBlocksTakesTheFastestPlanWithin) {
+  TunedFor machine{.ranks = 2, .backend = "cuda"};
+  const TuneTable table = TuneTable::parse(table_by_blocks(machine).text());
+  EXPECT_EQ(table.size(), 3u);
+  const auto chosen = [&](uint32_t limit, uint64_t bytes = 1 << 20) {
+    machine.max_blocks = limit;
+    return TunedPlans(table, shipped, machine).choose("allreduce", bytes, DType::bf16);
+  };
+  EXPECT_EQ(chosen(0).name, "allreduce_ring_b64");
+  EXPECT_EQ(chosen(0).words(), "allreduce_ring_b64, as tuned for 1048576 bytes of bf16");
+  EXPECT_EQ(chosen(128).name, "allreduce_ring_b64");
+  EXPECT_EQ(chosen(63).name, "allreduce_all_pairs_b24");
+  EXPECT_EQ(chosen(24).name, "allreduce_all_pairs_b24");
+  EXPECT_EQ(chosen(23).name, "allreduce_two_shot");
+  EXPECT_EQ(chosen(23).packet, PacketForm::ll8);
+  EXPECT_EQ(chosen(4, 3 << 20).words(),
+            "allreduce_two_shot, ll8, as tuned for 1048576 bytes of bf16 within 4 blocks");
+  EXPECT_EQ(chosen(3).words(), "allreduce_one_shot, the default within 3 blocks: nothing is tuned for it");
+
+  machine.max_blocks = 24;
+  const auto passed = TunedPlans(table, shipped, machine).explain("allreduce", 1 << 20, DType::bf16);
+  const auto reason = [&](const std::string& plan) {
+    const auto found =
+        std::find_if(passed.begin(), passed.end(), [&](auto& one) { return one.plan == plan; });
+    return found == passed.end() ? "" : found->reason;
+  };
+  EXPECT_EQ(reason("allreduce_ring_b64"), "64 blocks, the limit is 24");
+  EXPECT_EQ(reason("allreduce_two_shot"), "the fastest with at most 4 blocks");
+  EXPECT_EQ(reason("allreduce_all_pairs_b24"), "") << "it was chosen";
+  EXPECT_EQ(reason("allreduce_two_shot_b32"), "32 blocks, the limit is 24");
+}
+
+TEST(TunedPlans, TablesWithoutBlocksAreReadForThem) {
+  TunedFor machine{.ranks = 2, .backend = "cuda", .max_blocks = 24};
+  TuneTable table;
+  table.set(plan_key(machine, "allreduce", 1024, DType::f32), {.plan = "allreduce_one_shot_b4"}, 1);
+  table.set(plan_key(machine, "allreduce", 1 << 20, DType::f32), {.plan = "allreduce_ring_b64"}, 1);
+  const TunedPlans plans(table, shipped, machine);
+  EXPECT_EQ(plans.choose("allreduce", 2048, DType::f32).name, "allreduce_one_shot_b4");
+  // The entry for 1 KiB is not for such long messages.
+  EXPECT_EQ(plans.choose("allreduce", 1 << 20, DType::f32).words(),
+            "allreduce_two_shot_b16, the default within 24 blocks: nothing is tuned for it");
+  machine.max_blocks = 64;
+  EXPECT_EQ(TunedPlans(table, shipped, machine).choose("allreduce", 1 << 20, DType::f32).name,
+            "allreduce_ring_b64");
+  // A name that leads out of the folder is not read.
+  table.set(plan_key(machine, "allreduce", 1 << 20, DType::f32), {.plan = "../allreduce"}, 1);
+  EXPECT_THROW(TunedPlans(table, shipped, machine).choose("allreduce", 1 << 20, DType::f32), UsageError);
+}
+
+TEST(TunedPlans, TheSettingIsTheLimit) {
+  setenv("CHORALE_MAX_BLOCKS", "16", 1);
+  EXPECT_EQ(TunedPlans({}, "", {.ranks = 2}).max_blocks(), 16u);
+  EXPECT_EQ(TunedPlans({}, "", {.ranks = 2, .max_blocks = 0}).max_blocks(), 0u);
+  unsetenv("CHORALE_MAX_BLOCKS");
+  EXPECT_EQ(TunedPlans({}, "", {.ranks = 2}).max_blocks(), 0u);
+}
+
+TEST(TunedPlans, PlansOfTheApplicationMayHaveMoreBlocks) {
+  TunedPlans plans({}, shipped, {.ranks = 2, .backend = "cuda", .max_blocks = 8});
+  plans.use(
+      {.plan = std::make_shared<const Plan>(load(shipped + "/allreduce_ring_b64_2.json")), .name = "mine"});
+  EXPECT_EQ(plans.choose("allreduce", 1 << 20, DType::f32).words(), "mine, as set for this size");
+  EXPECT_EQ(plans.name_for_roots("broadcast"), "broadcast_direct_b4");
+  EXPECT_EQ(plans.name_for_roots("reduce"), "reduce_direct_b8");
+  plans.set_max_blocks(0);
+  EXPECT_EQ(plans.name_for_roots("broadcast"), "broadcast_direct_b16");
+}
+
+TEST(TunedPlans, IfNoPlanFitsTheErrorNamesTheSmallest) {
+  const auto said = [](const char* collective, uint32_t limit, bool rank_order) {
+    const TunedPlans plans({}, shipped,
+                           {.ranks = 4, .backend = "cuda", .rank_order = rank_order, .max_blocks = limit});
+    return message_of_error<UsageError>([&] { plans.choose(collective, 1 << 20, DType::f32); });
+  };
+  EXPECT_EQ(said("broadcast", 2, false),
+            "no plan for broadcast of 1048576 bytes has at most 2 thread blocks, which is the limit "
+            "(max_blocks): broadcast_ring has the fewest, 4. Set the limit to 4 or more, or to 0 for none");
+  EXPECT_NE(said("reducescatter", 3, true).find("reducescatter_staged has the fewest, 4"), std::string::npos);
+  EXPECT_NE(said("gather", 3, false).find("no default plans for 'gather'"), std::string::npos);
+}
+
+TEST(TunedPlans, DefaultsKeepToEveryLimit) {
+  for (const char* const backend : {"cpu", "cuda"}) {
+    for (const int ranks : {2, 4, 8}) {
+      if (ranks > 2 && std::string(backend) == "cpu") continue;  // these differ only in their names
+      TunedPlans plans({}, shipped, {.ranks = ranks, .backend = backend});  // reads each plan once
+      for (const uint32_t limit : {1, 4, 8, 16, 24, 32, 64}) {
+        plans.set_max_blocks(limit);
+        for (const std::string collective :
+             {"allreduce", "allgather", "reducescatter", "alltoall", "broadcast", "reduce"}) {
+          if (limit == 1 && collective == "broadcast") continue;  // none is shipped
+          uint32_t most = 0;
+          for (uint64_t bytes = 64; bytes <= uint64_t{1} << 30; bytes *= 4) {
+            const TunedPlans::Choice choice = plans.choose(collective, bytes, DType::f32);
+            const uint32_t blocks = thread_blocks_of(plans.plan(choice));
+            EXPECT_LE(blocks, limit) << choice.file;
+            most = std::max(most, blocks);
+          }
+          // Long messages get about as many blocks as they may have.
+          const bool by_size =
+              std::string(backend) == "cuda" && collective != "broadcast" && collective != "reduce";
+          EXPECT_TRUE(!by_size || 2 * most >= limit) << collective << ", " << ranks << " ranks: " << most;
+        }
+      }
+    }
+  }
+}
+
+TEST(TunedPlans, ATableTakesTheEntriesForLowerLimitsToo) {
+  const TunedFor machine{.ranks = 2};
+  TuneKey key = plan_key(machine, "allreduce", 64, DType::f32);
+  const auto config = [](uint32_t blocks) { return TuneConfig{.blocks = blocks, .plan = "a"}; };
+  TuneTable table, other;
+  set_by_blocks(table, key, std::vector<TimedPlan>{{config(4), 9}, {config(16), 8}, {config(64), 7}});
+  EXPECT_EQ(table.size(), 3u);
+  key.max_blocks = 24;
+  set_by_blocks(other, key, std::vector<TimedPlan>{{config(8), 6}});
+  table.take(key, other);  // replaces those for 4 and 16 blocks
+  EXPECT_EQ(table.size(), 2u);
+  EXPECT_EQ(table.lookup(key).config.blocks, 8u);
+  key.max_blocks = 0;
+  EXPECT_EQ(table.lookup(key).config.blocks, 64u);
+  table.take(key, other);  // replaces all
+  EXPECT_EQ(table.size(), 1u);
 }
 
 TEST(TunedPlans, WhatIsChosenRuns) {

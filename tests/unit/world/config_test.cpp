@@ -60,6 +60,7 @@ TEST(Config, Defaults) {
             "bindings = 256  (default)\n"
             "round_scratch = 32M  (default)\n"
             "scratch = 1G  (default)\n"
+            "max_blocks = 0  (default)\n"
             "mover_blocks = 8  (default)\n"
             "require_proof = false  (default)\n");
 }
@@ -84,6 +85,7 @@ TEST(Config, EnvironmentWinsOverTheFileAndCodeOverBoth) {
                                    "bindings = 256  (default)\n"
                                    "round_scratch = 32M  (default)\n"
                                    "scratch = 1G  (default)\n"
+                                   "max_blocks = 0  (default)\n"
                                    "mover_blocks = 8  (default)\n"
                                    "require_proof = true  (" +
                                    file.path + ")\n");

@@ -416,13 +416,20 @@ CHORALE_API chorale_status chorale_tuned_plans_open(const char* table, const cha
                                                     chorale_backend backend, const char* device,
                                                     int32_t rank_order, chorale_tuned_plans** plans);
 
+/// Limits the thread blocks of the plans that are chosen from now on. Before the first call the limit is the
+/// setting max_blocks of the environment.
+/// \param max_blocks  0: any number. All ranks must set the same
+CHORALE_API chorale_status chorale_tuned_plans_set_max_blocks(chorale_tuned_plans* plans, int32_t max_blocks);
+
 /// Chooses a plan: the one that the table has for this size, else the one for the next smaller size, else a
 /// default.
 /// \param collective  "allreduce", "allgather", "reducescatter", "alltoall", "broadcast"
 /// \param bytes    counted as in chorale_arguments
 /// \param plan     a new handle, which the caller closes; the plan itself is read or made once
 /// \param packet   the value for the member `packet` of chorale_arguments. May be null
-/// \retval CHORALE_INVALID_ARGUMENT for an unknown collective, or if there is no plan for it
+/// \retval CHORALE_INVALID_ARGUMENT for an unknown collective, or if there is no plan for it, or none within
+/// the
+///                 limit of thread blocks
 CHORALE_API chorale_status chorale_tuned_plans_choose(chorale_tuned_plans* plans, const char* collective,
                                                       uint64_t bytes, chorale_dtype dtype,
                                                       chorale_plan** plan, chorale_packet* packet);
