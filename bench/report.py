@@ -32,7 +32,19 @@ COLLECTIVES = {
 LENGTHS = (("short", "1K:8M:2"), ("long", "16M:1G:2"))
 MOVERS = ("ce_put", "ce_get", "kernel", "staged", "port", "plan")
 BLOCKS = (4, 8, 16)  # the numbers of thread blocks with which the cost of interpreting is measured
-PARTS = (*COLLECTIVES, "pytorch", "interpreting", "tiles", "fused", "overlap", "movers")
+LIMITS = "8,16,24,32,64"  # the numbers of thread blocks with which plans are compared with NCCL
+# These shipped plans may be the fastest within one of these limits, from 1 MB on.
+WITHIN = {
+    "allreduce": ("two_shot_b16", "two_shot_b32", "all_pairs_b16", "all_pairs_b24", "all_pairs_b64", "ring_b8", "ring_b16",
+                  "ring_b24", "ring_b64"),
+    "allgather": ("packets_b16", "packets_b64", "direct", "direct_b8", "direct_b12", "direct_b16", "by_peer_b64", "by_port_b8",
+                  "by_port_b24"),
+    "reducescatter": ("packets_b16", "packets_b32", "direct_b16", "direct_b24", "direct_b64", "staged_b8", "staged_b16",
+                      "staged_b24"),
+    "alltoall": ("packets_b16", "packets_b64", "direct", "direct_b8", "direct_b12", "direct_b16", "by_peer_b64", "by_port_b8",
+                 "by_port_b24"),
+}
+PARTS = (*COLLECTIVES, "blocks", "pytorch", "interpreting", "tiles", "fused", "overlap", "movers")
 
 
 def table(title, names, rows, words=(0,)):
@@ -68,6 +80,15 @@ class Timing:
         self.failed |= status != 0
         print(f"{name:<28} {verdict}, {time.monotonic() - begin:.0f} s", flush=True)
 
+    def blocks(self):
+        """Times plans of all collectives by number of thread blocks, beside NCCL with as many CTAs."""
+        files = [SHIPPED / f"{name}_{plan}_{self.ranks}.json" for name, plans in WITHIN.items() for plan in plans]
+        result = self.folder / "blocks"
+        self.run("blocks", self.tools / "chorale", "bench", *(file for file in files if file.exists()), "--ranks", self.ranks,
+                 "--backend", "cuda", "--dtype", "bf16", "--bytes", "1M:1G:4", "--graph", "--calls", 20, "--max-blocks", LIMITS,
+                 "--all", "--format", "csv", "-o", f"{result}.csv", "--markdown", f"{result}.md", "--tuned-out",
+                 f"{result}.json", "--commit", self.commit)
+
     def part(self, name):
         if name in COLLECTIVES:
             for length, sizes in LENGTHS:
@@ -77,6 +98,8 @@ class Timing:
                 self.run(result.name, self.tools / "chorale", "bench", *plans, "--ranks", self.ranks, "--backend", "cuda",
                          "--dtype", "bf16", "--bytes", sizes, "--all", *self.peers, "--format", "csv", "-o", f"{result}.csv",
                          "--markdown", f"{result}.md", "--commit", self.commit)
+        elif name == "blocks":
+            self.blocks()
         elif name == "pytorch":
             if self.torch:
                 installed = self.folder / "installed"
@@ -117,8 +140,9 @@ class Page:
         return [words for words in split if len(words) == columns and any(re.fullmatch(r"[\d.]+", word) for word in words)]
 
     def write(self):
-        parts = [f"# {self.ranks} GPUs\n", self.machine(), *(self.collective(name) for name in COLLECTIVES), self.pytorch(), self.interpreting(),
-                 self.tiles(), self.fused(), self.overlap(), self.movers()]
+        parts = [f"# {self.ranks} GPUs\n", self.machine(), *(self.collective(name) for name in COLLECTIVES),
+                 *(self.by_blocks(name) for name in WITHIN), self.pytorch(), self.interpreting(), self.tiles(), self.fused(),
+                 self.overlap(), self.movers()]
         (self.folder / "page.md").write_text("\n".join(part for part in parts if part))
 
     def machine(self):
@@ -143,6 +167,11 @@ class Page:
                     # The first two lines are the names of the columns and the bars.
                     sections.setdefault(heading, table[:2]).extend(table[2:])
         return "\n".join(f"## {heading}\n\n" + "\n".join(lines) + "\n" for heading, lines in sections.items())
+
+    def by_blocks(self, name):
+        """Returns the section with the tables by number of thread blocks."""
+        sections = self.text("blocks.md").split("\n## ")[1:]
+        return "\n".join(f"## {section.rstrip()}\n" for section in sections if section.startswith(f"{name} by thread blocks"))
 
     def interpreting(self):
         rows = []

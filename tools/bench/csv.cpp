@@ -65,6 +65,25 @@ Json fields(const BenchResults& results, const Result& result) {
   return row;
 }
 
+/// Returns the plans with the right result that the table of the tuner chooses from.
+std::vector<TimedPlan> timed(const BenchResults& results, const TuneKey& key, size_t size, Mode mode,
+                             bool rank_order) {
+  std::vector<TimedPlan> plans;
+  for (const Result& result : results.all) {
+    const Subject& of = results.subject(result);
+    if (result.size != size || result.mode != mode || !of.is_plan() || of.collective != key.kind) continue;
+    if (of.in_place != key.variant.starts_with("in place") || (rank_order && !of.rank_order)) continue;
+    if (!result.finished || result.wrong || !result.what.empty()) continue;
+    if (key.max_blocks != 0 && of.blocks > key.max_blocks) continue;
+    TuneConfig config;
+    config.plan = of.name;
+    config.blocks = of.blocks;
+    if (of.packet) config.packet = packet_form_names[size_t(*of.packet)];
+    plans.push_back({config, result.us * 1000});
+  }
+  return plans;
+}
+
 }  // namespace
 
 std::string csv(const BenchResults& results) {
@@ -103,14 +122,9 @@ std::string tuned(const BenchResults& results, const TunedFor& machine) {
       const Mode mode = results.any(collective, in_place, Mode::graph) ? Mode::graph : Mode::eager;
       for (size_t size = 0; size < request.sizes.size(); ++size) {
         for (const TunedFor& choice : choices) {
-          const Result* const best = results.best(collective, in_place, size, mode, choice.rank_order);
-          if (!best) continue;
-          const Subject& subject = results.subject(*best);
-          TuneConfig config;
-          config.plan = subject.name;
-          if (subject.packet) config.packet = packet_form_names[size_t(*subject.packet)];
-          table.set(plan_key(choice, collective, request.sizes[size], request.dtype, in_place), config,
-                    best->us * 1000);
+          TuneKey key = plan_key(choice, collective, request.sizes[size], request.dtype, in_place);
+          if (!request.limits.empty()) key.max_blocks = request.limits.back();
+          set_by_blocks(table, key, timed(results, key, size, mode, choice.rank_order));
         }
       }
     }

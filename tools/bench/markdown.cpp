@@ -58,6 +58,54 @@ std::string table(const BenchResults& results, const std::string& collective, bo
   return text;
 }
 
+/// Returns the bandwidth of the fastest plan within each limit of thread blocks beside NCCL's with the same
+/// limit, and which plans these are.
+std::string table_by_limit(const BenchResults& results, const std::string& collective, bool in_place,
+                           Mode mode) {
+  const BenchRequest& request = *results.request;
+  std::string head = "| size |", rule = "| --: |", names_head = head, names_rule = rule, rows, names;
+  for (const uint32_t limit : request.limits) {
+    head += fmt::format(" {0} blocks | NCCL, {0} |", limit), rule += " --: | --: |";
+    names_head += fmt::format(" {} blocks |", limit), names_rule += " :-- |";
+  }
+  for (size_t size = 0; size < request.sizes.size(); ++size) {
+    const std::string begin = fmt::format("| {} |", format_bytes(request.sizes[size]));
+    rows += begin, names += begin;
+    for (const uint32_t limit : request.limits) {
+      const Result* const best = results.best(collective, in_place, size, mode, false, limit);
+      const Result* const nccl = results.nccl_within(collective, in_place, size, mode, limit);
+      for (const Result* const one : {best, nccl})
+        rows += one ? fmt::format(" {:.1f} |", bandwidth(results, *one).bus) : " - |";
+      names += fmt::format(" {} |", best ? plan_words(results, *best) : "-");
+    }
+    rows += "\n", names += "\n";
+  }
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", head, rule, rows, names_head, names_rule, names);
+}
+
+/// Returns the sections of tables by limits of thread blocks.
+std::string sections_by_limit(const BenchResults& results) {
+  const BenchRequest& request = *results.request;
+  std::string text;
+  if (request.limits.size() < 2) return text;
+  for (const std::string& collective : results.collectives()) {
+    for (const bool in_place : {false, true}) {
+      // Graphs show what the plans cost.
+      const Mode mode = results.any(collective, in_place, Mode::graph) ? Mode::graph : Mode::eager;
+      if (!results.any(collective, in_place, mode)) continue;
+      text += fmt::format("\n## {} by thread blocks, {} ranks{}\n\n", collective, request.ranks,
+                          in_place ? ", in place" : "");
+      text += fmt::format(
+          "Busbw in GB/s ({}) of the fastest plan with at most so many thread blocks, and of NCCL with at "
+          "most "
+          "so many CTAs. The second table names the plans.\n\n",
+          mode_names[size_t(mode)]);
+      text += table_by_limit(results, collective, in_place, mode);
+    }
+  }
+  return text;
+}
+
 /// Returns the names of the peers, each once.
 std::vector<std::string> peers_of(const BenchRequest& request) {
   std::vector<std::string> names;
@@ -103,6 +151,7 @@ std::string markdown(const BenchResults& results, const std::string& command) {
       text += table(results, collective, in_place, !peers.empty());
     }
   }
+  text += sections_by_limit(results);
   const std::vector<std::string> missing = notes(results);
   if (!missing.empty()) text += "\n## Not timed\n\n";
   for (const std::string& note : missing) text += "- " + note.substr(0, note.find('\n')) + "\n";

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <span>
+#include <utility>
 
 #include "chorale/collective.hpp"
 #include "tools/bench/nccl.hpp"
@@ -128,7 +130,7 @@ class Rank {
   std::string open_nccl(const Subject& subject, MessageSizes most, Timed& timed) {
     Communicator& of = communicator_of(subject);
     if (!of.nccl && of.problem.empty()) {
-      of.nccl = Nccl::join(world_, of.problem, subject.policy());
+      of.nccl = Nccl::join(world_, of.problem, subject.policy(), subject.blocks);
       if (of.nccl && rank_ == 0) {
         std::snprintf(reports_.common().nccl_version, sizeof reports_.common().nccl_version, "%s",
                       of.nccl->version().c_str());
@@ -137,7 +139,7 @@ class Rank {
     if (!of.nccl) return of.problem;
     return attempt([&] {
       const bool symmetric = subject.peer != Peer::nccl;
-      Memory* const memory = symmetric ? of.symmetric : of.plain;
+      Memory* const memory = symmetric ? of.symmetric : plain_;
       grow(memory[0], most.input + guard_bytes, symmetric ? &*of.nccl : nullptr);
       grow(memory[1], most.output + guard_bytes, symmetric ? &*of.nccl : nullptr);
       timed.first = memory[0].memory;
@@ -277,13 +279,15 @@ class Rank {
     memory = {window ? window->allocate_symmetric(world_, bytes) : device_->allocate(bytes), bytes};
   }
 
-  /// Holds a communicator of NCCL and the memory of its calls.
+  /// Holds a communicator of NCCL and its symmetric windows.
   struct Communicator {
     std::unique_ptr<Nccl> nccl;
     std::string problem;  ///< why there is none
-    Memory plain[2], symmetric[2];
+    Memory symmetric[2];
   };
-  Communicator& communicator_of(const Subject& subject) { return communicators_[size_t(subject.policy())]; }
+  Communicator& communicator_of(const Subject& subject) {
+    return communicators_[{subject.policy(), subject.blocks}];
+  }
 
   World& world_;
   const BenchRequest& request_;
@@ -291,7 +295,8 @@ class Rank {
   const BenchReports& reports_;
   uint32_t rank_;
   std::unique_ptr<Device> device_;
-  Communicator communicators_[2];
+  std::map<std::pair<Nccl::Policy, uint32_t>, Communicator> communicators_;  ///< by policy and limit
+  Memory plain_[2];  ///< of NCCL's calls without symmetric windows
 };
 
 }  // namespace

@@ -50,6 +50,7 @@ struct Subject {
   const Plan* plan = nullptr;  ///< for a peer: only tells the oracle the collective and the ranks
   Peer peer = Peer::none;
   std::string command;  ///< the command line of a Peer::program
+  uint32_t blocks = 0;  ///< the plan's thread blocks; for NCCL the most that it may take, 0: its choice
   bool in_place = false;
   bool rank_order = false;  ///< in_rank_order(), if the request asks for it
   ReduceOp op = ReduceOp::sum;
@@ -75,6 +76,8 @@ struct BenchRequest {
   std::optional<ReduceOp> override_op;
   std::optional<PacketForm> packet;
   std::string backend = "cpu";
+  /// Lists limits of thread blocks, the lowest first. NCCL is timed with each. Empty: there is no limit.
+  std::vector<uint32_t> limits;
   std::string trace;  ///< the file for the trace of the first subject's last launch; empty: none
   const Profiles* profiles = nullptr;  ///< gets the profiles of its last launches; null: none
   bool eager = true, graph = true, processes = false;

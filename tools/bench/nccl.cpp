@@ -145,8 +145,8 @@ struct Functions {
   }
 };
 
-/// Describes the beginning of NCCL's configuration of a communicator, and asks for copy engines. NCCL takes
-/// its defaults for members that are not defined, and for those after the size.
+/// Describes the beginning of NCCL's configuration of a communicator. NCCL takes its defaults for members
+/// that are not defined, and for those after the size.
 struct Configuration {
   static constexpr int undefined = INT_MIN;
   size_t size = sizeof(Configuration);
@@ -155,7 +155,7 @@ struct Configuration {
   const char* net_name = nullptr;
   int split_share = undefined, traffic_class = undefined;
   const char* name = nullptr;
-  int collnet = undefined, cta_policy = 2;  // NCCL_CTA_POLICY_ZERO
+  int collnet = undefined, cta_policy = undefined;
 };
 
 std::string error_text(const char* function, int result) {
@@ -243,6 +243,13 @@ struct Nccl::State {
 
 void quieten_nccl() { ::setenv("NCCL_NVLS_ENABLE", "0", 0); }
 
+const char* variable_for_ctas() {
+  for (const char* const name :
+       {"NCCL_MAX_CTAS", "NCCL_MIN_CTAS", "NCCL_MAX_NCHANNELS", "NCCL_MIN_NCHANNELS"})
+    if (std::getenv(name)) return name;
+  return nullptr;
+}
+
 std::string multicast_words(const char* nvls) {
   if (!nvls) return "NVLink multicast as NCCL chooses";
   // NCCL reads the variable in the same way: an empty one counts as unset, and a word that is not a number as
@@ -260,7 +267,7 @@ Nccl::~Nccl() {
   for (void* const memory : state_->symmetric) Functions::get().ncclMemFree(memory);
 }
 
-std::unique_ptr<Nccl> Nccl::join(World& world, std::string& why, Policy policy) {
+std::unique_ptr<Nccl> Nccl::join(World& world, std::string& why, Policy policy, uint32_t max_ctas) {
   const Functions& nccl = Functions::get();
   const auto all_well = [&](const std::string& problem) {
     try {
@@ -283,9 +290,11 @@ std::unique_ptr<Nccl> Nccl::join(World& world, std::string& why, Policy policy) 
   std::memcpy(&id, ids[0].data(), sizeof id);
   auto state = std::make_unique<State>();
   state->ranks = world.ranks();
-  const Configuration configuration;
+  Configuration configuration;
+  if (policy == Policy::zero_cta) configuration.cta_policy = 2;  // NCCL_CTA_POLICY_ZERO
+  if (max_ctas != 0) configuration.max_ctas = int(max_ctas);
   if (const int result =
-          policy == Policy::normal
+          policy == Policy::normal && max_ctas == 0
               ? nccl.ncclCommInitRank(&state->comm, world.ranks(), id, world.rank())
               : nccl.ncclCommInitRankConfig(&state->comm, world.ranks(), id, world.rank(), &configuration)) {
     problem = error_text("making a communicator", result);

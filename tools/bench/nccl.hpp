@@ -16,6 +16,10 @@ namespace chorale::tools {
 /// Turns NVLink multicast off, unless NCCL_NVLS_ENABLE says otherwise. Call it before ranks start.
 void quieten_nccl();
 
+/// Returns the variable of the environment that replaces `max_ctas` of join(), such as NCCL_MAX_CTAS; null if
+/// none is set.
+const char* variable_for_ctas();
+
 /// Returns "NVLink multicast off", or which setting overrides it.
 /// \param nvls  the variable NCCL_NVLS_ENABLE; null if it is not set
 std::string multicast_words(const char* nvls);
@@ -31,8 +35,9 @@ class Nccl {
 
   /// Joins a communicator. Collective over the world, through which NCCL's ranks connect. Returns null on all
   /// ranks if NCCL is not available on one of them, and sets `why`.
+  /// \param max_ctas  the most thread blocks of a call, as NCCL_MAX_CTAS; 0: NCCL's default
   /// \throws RunError if the world has stopped
-  static std::unique_ptr<Nccl> join(World&, std::string& why, Policy = Policy::normal);
+  static std::unique_ptr<Nccl> join(World&, std::string& why, Policy = Policy::normal, uint32_t max_ctas = 0);
   ~Nccl();
 
   /// Allocates memory in a symmetric window, with which NCCL runs its symmetric kernels. Collective; the

@@ -77,10 +77,18 @@ const Result* fastest(const BenchResults& results, size_t size, Mode mode, const
 }  // namespace
 
 const Result* BenchResults::best(const std::string& collective, bool in_place, size_t size, Mode mode,
-                                 bool rank_order) const {
+                                 bool rank_order, uint32_t limit) const {
   return fastest(*this, size, mode, [&](const Subject& of) {
     return of.is_plan() && of.collective == collective && of.in_place == in_place &&
-           (of.rank_order || !rank_order);
+           (of.rank_order || !rank_order) && (limit == 0 || of.blocks <= limit);
+  });
+}
+
+const Result* BenchResults::nccl_within(const std::string& collective, bool in_place, size_t size, Mode mode,
+                                        uint32_t limit) const {
+  return fastest(*this, size, mode, [&](const Subject& of) {
+    return of.peer == Peer::nccl && of.blocks == limit && of.collective == collective &&
+           of.in_place == in_place;
   });
 }
 
@@ -108,6 +116,7 @@ double BenchResults::nccl_us(const std::string& collective, bool in_place, size_
   for (const Result& result : all) {
     const Subject& of = subject(result);
     if (of.peer != Peer::nccl || of.collective != collective || of.in_place != in_place) continue;
+    if (!request->limits.empty() && of.blocks != request->limits.back()) continue;
     if (result.size == size && result.mode == mode && result.finished) return result.us;
   }
   return 0;

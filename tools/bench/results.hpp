@@ -42,8 +42,9 @@ struct BenchResults {
   std::vector<std::string> collectives() const;
   /// Returns the fastest plan with the right result. Returns null if there is none.
   /// \param rank_order  true: consider only plans that add up in the order of the ranks
+  /// \param limit  the most thread blocks of plans; 0: any number
   const Result* best(const std::string& collective, bool in_place, size_t size, Mode mode,
-                     bool rank_order = false) const;
+                     bool rank_order = false, uint32_t limit = 0) const;
   /// Returns the plan that an application gets without a table, see Subject::is_default. Returns null if it
   /// was not timed, or was wrong.
   const Result* by_default(const std::string& collective, bool in_place, size_t size, Mode mode) const;
@@ -51,7 +52,11 @@ struct BenchResults {
   bool knows_defaults() const;
   /// Returns the fastest peer with the right result. Returns null if there is none.
   const Result* best_peer(const std::string& collective, bool in_place, size_t size, Mode mode) const;
-  /// Returns the time of NCCL in its default mode; 0 if it was not timed.
+  /// Returns NCCL's result with at most so many thread blocks. Returns null if there is none.
+  const Result* nccl_within(const std::string& collective, bool in_place, size_t size, Mode mode,
+                            uint32_t limit) const;
+  /// Returns the time of NCCL in its default mode, with the highest limit of thread blocks; 0 if it was not
+  /// timed.
   double nccl_us(const std::string& collective, bool in_place, size_t size, Mode mode) const;
   /// Returns true if anything was timed for this case.
   bool any(const std::string& collective, bool in_place, Mode mode) const;

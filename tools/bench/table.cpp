@@ -26,6 +26,9 @@ class Table {
       if (style_.times) text_ += fmt::format("# {}: {}\n", name, value);
     }
     for (const std::string& collective : results_.collectives()) section(collective);
+    if (results_.request->limits.size() > 1) {
+      for (const std::string& collective : results_.collectives()) by_limit(collective);
+    }
     if (!results_.complete) text_ += "# the run was cut off: these are its results so far\n";
     for (const std::string& note : notes(results_)) text_ += "# " + note + "\n";
     return std::move(text_);
@@ -60,6 +63,52 @@ class Table {
         }
       }
     }
+  }
+
+  /// Adds a table with the best plan within each limit of thread blocks, and NCCL with the same limit.
+  void by_limit(const std::string& collective) {
+    const BenchRequest& request = *results_.request;
+    for (const bool in_place : {false, true}) {
+      for (const Mode mode : all_modes) {
+        if (!results_.any(collective, in_place, mode)) continue;
+        text_ += fmt::format("# {}, by the most thread blocks, {}, {}\n", collective,
+                             in_place ? "in place" : "out of place", mode_names[size_t(mode)]);
+        add_lines(
+            limit_line("#", "size", "blocks", "plans", "time", "busbw", "NCCL", "busbw", "ratio", "plan"));
+        for (size_t size = 0; size < request.sizes.size(); ++size) {
+          for (const uint32_t limit : request.limits) limit_row(collective, in_place, size, mode, limit);
+        }
+      }
+    }
+  }
+
+  void limit_row(const std::string& collective, bool in_place, size_t size, Mode mode, uint32_t limit) {
+    const Result *const best = results_.best(collective, in_place, size, mode, false, limit),
+                        *const nccl = results_.nccl_within(collective, in_place, size, mode, limit);
+    const auto time = [](const Result* of) { return of ? time_word(of->us) : "-"; };
+    const auto bus = [&](const Result* of) {
+      return of ? fmt::format("{:.2f}", bandwidth(results_, *of).bus) : "-";
+    };
+    const auto plans = std::count_if(results_.all.begin(), results_.all.end(), [&](const Result& result) {
+      const Subject& of = results_.subject(result);
+      return result.finished && result.size == size && result.mode == mode && of.is_plan() &&
+             of.collective == collective && of.in_place == in_place && of.blocks <= limit;
+    });
+    add_lines(limit_line(" ", std::to_string(results_.request->sizes[size]), std::to_string(limit),
+                         std::to_string(plans), time(best), bus(best), time(nccl), bus(nccl),
+                         best && nccl ? fmt::format("{:.2f}", nccl->us / best->us) : "-",
+                         best ? plan_words(results_, *best) : "-"));
+  }
+
+  std::string limit_line(const std::string& begin, const std::string& size, const std::string& limit,
+                         const std::string& plans, const std::string& us, const std::string& bus,
+                         const std::string& nccl_us, const std::string& nccl_bus, const std::string& ratio,
+                         const std::string& plan) const {
+    std::string line = fmt::format("{}{:>12}{:>8}{:>7}", begin, size, limit, plans);
+    if (style_.times) line += fmt::format("{:>11}{:>9}", us, bus);
+    if (peers_) line += fmt::format("{:>11}{:>9}{:>8}", nccl_us, nccl_bus, ratio);
+    if (style_.times) line += "  " + plan;
+    return line + "\n";
   }
 
   /// Names a plan, with the form of packets if it was timed with several.

@@ -1,11 +1,14 @@
 // chorale bench times plans, eagerly and in CUDA graphs, with NCCL beside them.
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <memory>
 
 #include "chorale/layout.hpp"
+#include "chorale/needs.hpp"
 #include "chorale/reduction_order.hpp"
 #include "tools/bench/live.hpp"
 #include "tools/bench/nccl.hpp"
@@ -28,6 +31,7 @@ struct BenchArguments {
   RunOptions run;
   std::string bytes, format = "text", output, markdown, tuned, tuned_out, commit, trace;
   unsigned warmup = 5, calls = 50;
+  std::vector<uint32_t> max_blocks;
   bool eager = false, graph = false, no_nccl = false, all = false, rank_order = false, no_times = false;
   ProfileOptions profile;
 };
@@ -56,10 +60,50 @@ void keep_chosen(BenchRequest& request, const TunedPlans& plans) {
   request.subjects = std::move(chosen);
 }
 
+/// Returns the limits of thread blocks, the lowest first: those of the command line, or else of the settings.
+std::vector<uint32_t> limits_of(const BenchArguments& options, const Config& config) {
+  std::vector<uint32_t> limits = options.max_blocks;
+  if (limits.empty()) limits.push_back(config.max_blocks);
+  std::sort(limits.begin(), limits.end());
+  limits.erase(std::unique(limits.begin(), limits.end()), limits.end());
+  if (limits.front() != 0) return limits;
+  if (limits.size() > 1) {
+    throw Failure(Exit::command_wrong, "--max-blocks has 0, which means any number, among other limits",
+                  "leave it out; without --max-blocks plans may have any number of thread blocks");
+  }
+  return {};
+}
+
+/// Leaves out the shipped plans of collectives that have more thread blocks than the highest limit. Plans
+/// that are named are timed whatever their blocks are.
+void keep_within(std::vector<NamedPlan>& plans, const std::vector<uint32_t>& limits) {
+  if (limits.empty()) return;
+  const uint32_t most = limits.back();
+  uint32_t fewest = UINT32_MAX;
+  for (const NamedPlan& named : plans) fewest = std::min(fewest, thread_blocks_of(named.plan));
+  std::erase_if(plans, [most](const NamedPlan& named) {
+    return named.of_collective && thread_blocks_of(named.plan) > most;
+  });
+  if (!plans.empty()) return;
+  throw Failure(Exit::command_wrong,
+                "these plans have at least " + count(fewest, "thread block") + ", but the limit is " +
+                    std::to_string(most),
+                "--max-blocks sets another limit");
+}
+
+/// Refuses limits that NCCL would not keep to.
+void require_limits_of_nccl(const BenchRequest& request, bool nccl) {
+  const char* const variable = variable_for_ctas();
+  if (!nccl || request.limits.empty() || !variable) return;
+  throw Failure(Exit::command_wrong,
+                std::string(variable) + " is set, and NCCL keeps to it instead of the limits of --max-blocks",
+                "unset it, or leave NCCL out with --no-nccl");
+}
+
 /// Adds the peers for every collective, in place or not, for which a plan is timed.
 void add_peers(BenchRequest& request, bool nccl, const std::vector<std::string>& programs) {
   std::vector<Subject> others;
-  const auto add = [&](Peer peer, const PeerProgram& program) {
+  const auto add = [&](Peer peer, const PeerProgram& program, uint32_t limit = 0) {
     for (const Subject& subject : request.subjects) {
       const bool known = std::any_of(others.begin(), others.end(), [&](const Subject& other) {
         return other.name == program.name && other.collective == subject.collective &&
@@ -71,6 +115,7 @@ void add_peers(BenchRequest& request, bool nccl, const std::vector<std::string>&
       other.name = program.name;
       other.peer = peer;
       other.command = program.command;
+      other.blocks = limit;
       other.is_default.clear();
       if (peer == Peer::program) continue;
       const std::string why = Nccl::refuses(subject.collective, subject.in_place, request.dtype);
@@ -86,9 +131,13 @@ void add_peers(BenchRequest& request, bool nccl, const std::vector<std::string>&
     if (others.size() == before)
       throw Failure(Exit::command_wrong, "two --peer have the name '" + program.name + "'");
   }
-  if (nccl)
+  if (nccl && request.limits.empty())
     for (const Peer peer : {Peer::nccl, Peer::nccl_symmetric, Peer::nccl_zero_cta})
       add(peer, {peer_names[size_t(peer)], ""});
+  for (const uint32_t limit : nccl ? request.limits : std::vector<uint32_t>{}) {
+    const char* const name = peer_names[size_t(Peer::nccl)];
+    add(Peer::nccl, {fmt::format("{}, at most {} CTAs", name, limit), ""}, limit);
+  }
   request.first_plan = others.size();
   request.subjects.insert(request.subjects.begin(), others.begin(), others.end());
 }
@@ -144,6 +193,8 @@ BenchRequest request_of(const BenchArguments& options, const Config& config,
   request.processes = options.run.as_processes(config);
   request.warmup = options.warmup;
   request.calls = options.calls;
+  request.limits = limits_of(options, config);
+  if (request.limits.size() > 1) request.budget_us /= 4;  // NCCL is timed so many times
   if (options.graph && !cuda) {
     throw Failure(Exit::command_wrong, "the CPU has no CUDA graphs",
                   "leave --graph out, or use --backend cuda");
@@ -178,6 +229,7 @@ BenchRequest request_of(const BenchArguments& options, const Config& config,
                         (options.rank_order ? " that add up in the order of the ranks" : ""));
     }
   }
+  require_limits_of_nccl(request, cuda && !options.no_nccl);
   add_peers(request, cuda && !options.no_nccl, options.peers);
   return request;
 }
@@ -238,8 +290,14 @@ Exit bench_it(BenchArguments options) {
   if (options.run.ranks == 0 && collective && config.backend.value == "cuda") {
     options.run.ranks = uint32_t(find_rank_gpus().names.size());
   }
-  const std::vector<NamedPlan> plans =
+  const std::vector<uint32_t> limits = limits_of(options, config);
+  if (!options.max_blocks.empty()) {
+    config.max_blocks = limits.empty() ? 0 : limits.back();
+    config.max_blocks.from = "--max-blocks";
+  }
+  std::vector<NamedPlan> plans =
       find_plans(options.what, options.common, options.run.ranks, options.run.allow);
+  keep_within(plans, limits);
   const uint32_t ranks = plans.front().plan.ranks();
   const RankGpus gpus = options.run.gpus(config, ranks);
   BenchRequest request = request_of(options, config, plans, tuned_for(config, gpus, ranks));
@@ -311,6 +369,15 @@ Action command::bench(CLI::App& app) {
   app.add_option("--warmup", options->warmup, "Calls before the timed ones; default 5")
       ->transform(whole_number(1, 10000))
       ->type_name("N");
+  app.add_option(
+         "--max-blocks", options->max_blocks,
+         "Of a collective's plans, time only those with at most so many thread blocks, beside NCCL with "
+         "at most so many; several limits, as 8,16,24, also make a table by limit; default: the "
+         "configuration's, 0: any number")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->transform(whole_number(0, 4096))
+      ->type_name("N,...");
   app.add_flag("--no-nccl", options->no_nccl, "Do not time NCCL beside the plans");
   app.add_option("--peer", options->peers,
                  "Also show the times of NAME, which the program COMMAND measures; may be repeated")
