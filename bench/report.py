@@ -146,8 +146,8 @@ class Page:
         (self.folder / "page.md").write_text("\n".join(part for part in parts if part))
 
     def machine(self):
-        for name in COLLECTIVES:
-            found = re.search(r"^\| \| \|\n(\|.*\n)+", self.text(f"{name}_short.md"), re.M)
+        for name in (*(f"{name}_short.md" for name in COLLECTIVES), "blocks.md"):
+            found = re.search(r"^\| machine \| value \|\n(\|.*\n)+", self.text(name), re.M)
             if found:
                 return found[0]
         return ""
@@ -244,8 +244,10 @@ def main():
     parser.add_argument("--torch", help="a Python with PyTorch, to time its fused operations beside ours")
     parser.add_argument("--peers", type=pathlib.Path, help="a folder with programs like those of nccl-tests; its name is in the tables")
     arguments = parser.parse_args()
-    if not (arguments.build / "bench" / "bench_fused").exists():
-        sys.exit(f"error: {arguments.build} has no bench/bench_fused: configure with -DCHORALE_CUDA=ON -DCHORALE_BENCH=ON and build")
+    needs_bench = not {*COLLECTIVES, "blocks"}.issuperset(arguments.parts)  # these parts take only the command chorale
+    needed = "bench/bench_fused" if needs_bench else "tools/chorale"
+    if not (arguments.build / needed).exists():
+        sys.exit(f"error: {arguments.build} has no {needed}: configure with -DCHORALE_CUDA=ON -DCHORALE_BENCH=ON and build")
     arguments.folder.mkdir(parents=True, exist_ok=True)
     timing = Timing(arguments)
     for name in arguments.parts:
