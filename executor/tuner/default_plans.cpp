@@ -280,15 +280,19 @@ std::vector<DefaultPlan> default_plans(const TunedFor& machine, const std::strin
   const auto add = [&](std::span<const Rule> rules) {
     add_rules(rules, collective, machine.ranks, !rank_order && !limited, whom(false), plans);
   };
+  const auto add_few_blocks = [&] {
+    if (!limited) return;
+    const std::span<const RuleOfFewBlocks> in_order(rules_of_few_blocks_in_rank_order);
+    add_rules_of_few_blocks(rank_order ? in_order : rules_of_few_blocks, collective, machine.ranks, plans);
+  };
   if (machine.ranks == 2) add(rules_of_two_gpus);
   if (machine.ranks == 4) add(rules_of_four_gpus);
+  // The times of plans with few blocks are those of two GPUs, whose fastest plans differ from gpu_rules.
+  const bool few_blocks_first = machine.ranks == 2 && !plans.empty();
+  if (few_blocks_first) add_few_blocks();
   add(gpu_rules);
   if (plans.empty()) return plans;
-  if (limited) {
-    add_rules_of_few_blocks(rank_order ? std::span<const RuleOfFewBlocks>(rules_of_few_blocks_in_rank_order)
-                                       : std::span<const RuleOfFewBlocks>(rules_of_few_blocks),
-                            collective, machine.ranks, plans);
-  }
+  if (!few_blocks_first) add_few_blocks();
   // It is the only one where the others are not for this machine.
   plans.insert(
       machine.backend == "cuda" ? plans.end() : plans.begin(),

@@ -21,7 +21,8 @@ struct ExchangeOptions {
   uint32_t slots = 0;       ///< the slots of a ring, at most 256; default: 4
   /// Limits the thread blocks that work on one peer and direction. The default is 1 on the CPU. On GPUs the
   /// default is at most 32, and no more than the GPU holds at a time. It is above 16 only if each block, of
-  /// all peers and both directions, gets a multiprocessor to itself.
+  /// all peers and both directions, gets a multiprocessor to itself. Config::max_blocks limits the blocks for
+  /// all peers together.
   uint32_t blocks_per_peer = 0;
 };
 

@@ -401,6 +401,22 @@ TEST(TunedPlans, IfNoPlanFitsTheErrorNamesTheSmallest) {
   EXPECT_NE(said("gather", 3, false).find("no default plans for 'gather'"), std::string::npos);
 }
 
+TEST(TunedPlans, DefaultsWithinALimitDependOnTheRanks) {
+  const auto chosen = [](int ranks, uint32_t limit, uint64_t bytes, const std::string& collective) {
+    const TunedPlans plans({}, shipped, {.ranks = ranks, .backend = "cuda", .max_blocks = limit});
+    return plans.choose(collective, bytes, DType::bf16).name;
+  };
+  EXPECT_EQ(chosen(2, 24, 2 << 20, "allreduce"), "allreduce_two_shot_b16");
+  EXPECT_EQ(chosen(4, 24, 2 << 20, "allreduce"), "allreduce_all_pairs_b16");
+  EXPECT_EQ(chosen(2, 24, 1 << 30, "allreduce"), "allreduce_ring_b24");
+  EXPECT_EQ(chosen(2, 24, 16 << 20, "allgather"), "allgather_direct_b12");
+  EXPECT_EQ(chosen(2, 24, 1 << 30, "alltoall"), "alltoall_by_port_b24");
+  EXPECT_EQ(chosen(2, 8, 16 << 20, "alltoall"), "alltoall_by_port_b8");
+  EXPECT_EQ(chosen(2, 16, 1 << 30, "reducescatter"), "reducescatter_staged_b16");
+  EXPECT_EQ(chosen(2, 64, 1 << 30, "reducescatter"), "reducescatter_direct_b64");
+  EXPECT_EQ(chosen(2, 32, 1 << 20, "broadcast"), "broadcast_direct_b16") << "as without a limit";
+}
+
 TEST(TunedPlans, DefaultsKeepToEveryLimit) {
   for (const char* const backend : {"cpu", "cuda"}) {
     for (const int ranks : {2, 4, 8}) {
