@@ -30,7 +30,7 @@ COLLECTIVES = {
     "alltoall": ("direct_b64", "by_peer_b*", "in_turns_b64", "by_port"),
 }
 LENGTHS = (("short", "1K:8M:2"), ("long", "16M:1G:2"))
-MOVERS = ("ce_put", "ce_get", "kernel", "staged", "port", "plan")
+MOVERS = ("ce_put", "ce_get", "plan")
 BLOCKS = (4, 8, 16)  # the numbers of thread blocks with which the cost of interpreting is measured
 LIMITS = "8,16,24,32,64"  # the numbers of thread blocks with which plans are compared with NCCL
 # These shipped plans may be the fastest within one of these limits, from 1 MB on.
@@ -118,7 +118,7 @@ class Timing:
             self.run(name, self.bench / "bench_overlap", self.ranks, "--form", "ce_", *torch, "--json",
                      self.folder / "overlap.json", limit=500)
         else:
-            # Each mover has a separate run, without the streams, rings and thread blocks of the others.
+            # Each mover has a separate run, without the streams and thread blocks of the others.
             for mover in MOVERS:
                 self.run(f"movers_{mover}", self.bench / "bench_overlap", self.ranks, "--only", "all-gather", "--shapes", 1, "--form",
                          mover, "--json", self.folder / f"movers_{mover}.json")

@@ -171,13 +171,11 @@ std::vector<Form> forms(std::initializer_list<Order> orders) {
     for (const Style style : {Style::split, Style::ahead, Style::pool, Style::chained}) {
       // Around a ring each turn needs the transfer of the previous turn.
       if (order == Order::ring && (style == Style::ahead || style == Style::pool)) continue;
-      for (const Mover mover :
-           {Mover::ce_put, Mover::ce_get, Mover::kernel, Mover::staged, Mover::port, Mover::plan}) {
-        // A launch needs an exchange of all ranks. In linear order the transfers of a turn are not one.
-        if (mover == Mover::plan && order == Order::linear) continue;
-        // These movers begin with both halves of an exchange, so no rank can begin ahead.
-        const bool takes_both = mover != Mover::ce_put && mover != Mover::ce_get;
-        if (!(takes_both && style == Style::ahead)) all.push_back({order, style, mover});
+      for (const Mover mover : {Mover::ce_put, Mover::ce_get, Mover::plan}) {
+        // A launch needs an exchange of all ranks. In linear order the transfers of a turn are not one. It
+        // begins with both halves of an exchange, so no rank can begin ahead.
+        if (mover == Mover::plan && (order == Order::linear || style == Style::ahead)) continue;
+        all.push_back({order, style, mover});
       }
     }
   }

@@ -93,7 +93,7 @@ std::string what(const Concrete& made, const Step& step) {
       return fmt::format("get {} = {} of rank {}", text(made, step.writes[0]), text(made, step.reads[0]),
                          step.peer);
     case StepKind::group:
-    case StepKind::sm_copy: {
+    case StepKind::exchange: {
       if (!step.name.empty()) return "end of " + step.name;
       std::string list;
       for (const ConcreteTransfer& one : step.transfers)

@@ -104,17 +104,16 @@ class MoverExpander {
       move.peer = one.peer;
       flag(rank, StepKind::post, step, one, 1);
     }
-    for (size_t mover = 0; mover < std::size(mover_names); ++mover) {
-      if (by_copy_engine(Mover(mover))) continue;
+    for (const Mover mover : {Mover::automatic, Mover::plan}) {
       std::vector<ConcreteTransfer> together;
       for (const ConcreteTransfer& one : step.transfers)
-        if (one.mover == Mover(mover)) together.push_back(one);
+        if (one.mover == mover) together.push_back(one);
       if (together.empty()) continue;
       const uint32_t position = uint32_t(out_.steps[rank].size());
       for (uint32_t k = 0; k < together.size(); ++k)
         (together[k].is_send ? out_.pairs[together[k].pair].send : out_.pairs[together[k].pair].recv) = {
             rank, position, k};
-      add(rank, StepKind::sm_copy, step, step.at).transfers = std::move(together);
+      add(rank, StepKind::exchange, step, step.at).transfers = std::move(together);
     }
   }
 

@@ -5,18 +5,14 @@
 namespace chorale::schedule {
 namespace {
 
-/// Returns whether the peer accesses the view of a transfer. Movers with their own staging do not access
-/// tensors of peers.
+/// Returns whether the peer accesses the view of a transfer. A launched plan connects its memory itself.
 bool reaches(const Transfer& one) {
   switch (one.mover) {
     case Mover::ce_get:
       return one.is_send;
     case Mover::automatic:
     case Mover::ce_put:
-    case Mover::kernel:
       return !one.is_send;
-    case Mover::staged:
-    case Mover::port:
     case Mover::plan:
       return false;
   }

@@ -42,14 +42,14 @@ class Runs {
   std::vector<Axis> outer_;
 };
 
-/// Adds a piece. It becomes a row of the last strided region if it is where the next row would be.
-void add(std::vector<StridedRegion>& regions, const StridedRegion& piece) {
-  if (!regions.empty()) {
-    StridedRegion& last = regions.back();
+/// Adds a piece. It becomes a row of the last copy if it is where the next row would be.
+void add(std::vector<Copy>& copies, const Copy& piece) {
+  if (!copies.empty()) {
+    Copy& last = copies.back();
     if (last.rows == 1 && last.bytes == piece.bytes && piece.to >= last.to + last.bytes &&
         piece.from >= last.from + last.bytes) {
-      last.to_pitch = piece.to - last.to;
-      last.from_pitch = piece.from - last.from;
+      last.to_pitch = uint64_t(piece.to - last.to);
+      last.from_pitch = uint64_t(piece.from - last.from);
       last.rows = 2;
       return;
     }
@@ -59,58 +59,23 @@ void add(std::vector<StridedRegion>& regions, const StridedRegion& piece) {
       return;
     }
   }
-  regions.push_back(piece);
+  copies.push_back(piece);
 }
-
-/// Acts as a tensor whose elements are the bytes of a message.
-struct Message {
-  schedule::ConcreteTensor tensor;
-  schedule::Box box;
-  explicit Message(uint64_t bytes) {
-    tensor.dtype = DType::u8;
-    tensor.shape = box.extent = {bytes};
-    tensor.bytes = box.bytes = bytes;
-    box.lo = {0};
-  }
-};
 
 }  // namespace
-
-std::vector<StridedRegion> regions_between(const schedule::Box& to, const schedule::ConcreteTensor& to_tensor,
-                                           const schedule::Box& from,
-                                           const schedule::ConcreteTensor& from_tensor) {
-  std::vector<StridedRegion> regions;
-  if (to.bytes == 0) return regions;
-  const Runs there(to, to_tensor), here(from, from_tensor);
-  const uint64_t piece = std::gcd(there.bytes(), here.bytes());
-  for (uint64_t done = 0; done < to.bytes; done += piece) {
-    add(regions, {.to = there.at(done / there.bytes()) + done % there.bytes(),
-                  .from = here.at(done / here.bytes()) + done % here.bytes(),
-                  .bytes = piece,
-                  .begin = done});
-  }
-  return regions;
-}
-
-std::vector<StridedRegion> regions_to_message(const schedule::Box& from,
-                                              const schedule::ConcreteTensor& from_tensor) {
-  const Message message(from.bytes);
-  return regions_between(message.box, message.tensor, from, from_tensor);
-}
-
-std::vector<StridedRegion> regions_from_message(const schedule::Box& to,
-                                                const schedule::ConcreteTensor& to_tensor) {
-  const Message message(to.bytes);
-  return regions_between(to, to_tensor, message.box, message.tensor);
-}
 
 std::vector<Copy> copies_between(char* to_base, const schedule::Box& to,
                                  const schedule::ConcreteTensor& to_tensor, const char* from_base,
                                  const schedule::Box& from, const schedule::ConcreteTensor& from_tensor) {
   std::vector<Copy> copies;
-  for (const StridedRegion& region : regions_between(to, to_tensor, from, from_tensor))
-    copies.push_back({to_base + region.to, from_base + region.from, region.bytes, region.rows,
-                      region.to_pitch, region.from_pitch});
+  if (to.bytes == 0) return copies;
+  const Runs there(to, to_tensor), here(from, from_tensor);
+  const uint64_t piece = std::gcd(there.bytes(), here.bytes());
+  for (uint64_t done = 0; done < to.bytes; done += piece) {
+    add(copies, {.to = to_base + there.at(done / there.bytes()) + done % there.bytes(),
+                 .from = from_base + here.at(done / here.bytes()) + done % here.bytes(),
+                 .bytes = piece});
+  }
   return copies;
 }
 

@@ -7,6 +7,7 @@
 
 #include "chorale/compile.hpp"
 #include "chorale/device/packet.hpp"
+#include "copies.hpp"
 
 namespace chorale::schedule_run {
 
@@ -20,7 +21,7 @@ using schedule::StepKind;
 namespace {
 
 /// The blocks wait for each other, so all must run at the same time.
-constexpr uint32_t most_blocks_of_a_rank = 64;
+constexpr uint32_t most_blocks_of_a_rank = 64, most_blocks_of_a_transfer = 8;
 
 /// Describes a transfer from a chunk of one rank's input to a chunk of another rank's output, or of its own.
 struct Route {
@@ -42,7 +43,7 @@ struct Exchange {
 };
 
 bool goes_by_plan(const Step& step) {
-  return step.kind == StepKind::sm_copy && step.transfers.at(0).mover == schedule::Mover::plan;
+  return step.kind == StepKind::exchange && step.transfers.at(0).mover == schedule::Mover::plan;
 }
 
 // -- The plan
@@ -103,7 +104,7 @@ void add_route(Plan& plan, const Route& route) {
 
 /// Makes the plan of an exchange. The plan is proved, as all plans of compile() are. It is also certified,
 /// because executors that require a certificate cannot get it from anyone else.
-Plan plan_of(const Exchange& exchange, uint32_t ranks, uint32_t most_blocks) {
+Plan plan_of(const Exchange& exchange, uint32_t ranks) {
   Plan plan;
   plan.name = exchange.name;
   plan.collective = "custom";
@@ -121,7 +122,7 @@ Plan plan_of(const Exchange& exchange, uint32_t ranks, uint32_t most_blocks) {
     plan.extension.post[route.to][route.received] = {{route.from, route.sent}};
   }
   const uint32_t fit = std::max(1u, most_blocks_of_a_rank / (exchange.sends + exchange.receives));
-  const uint32_t instances = std::min(fit, blocks_for(exchange.slot, most_blocks));
+  const uint32_t instances = std::min(fit, blocks_for(exchange.slot, most_blocks_of_a_transfer));
   const Diagnostics findings = compile(plan, {.instances = instances, .certify = true});
   if (!findings.empty()) throw std::logic_error(render(plan, findings));
   return plan;
@@ -137,8 +138,8 @@ struct Place {
 
 class Groups {
  public:
-  Groups(const schedule::Schedule& schedule, Concrete& made, BlockPlans& plans, uint32_t blocks)
-      : schedule_(schedule), made_(made), plans_(plans), blocks_(blocks) {}
+  Groups(const schedule::Schedule& schedule, Concrete& made, BlockPlans& plans)
+      : schedule_(schedule), made_(made), plans_(plans) {}
 
   void all() {
     for (uint32_t rank = 0; rank < made_.ranks; ++rank) {
@@ -155,7 +156,7 @@ class Groups {
     for (size_t round = 0; round < groups_[0].size(); ++round) exchanges_.push_back(exchange_of(round));
     check_names();
     for (Exchange& exchange : exchanges_) {
-      plans_.insert_or_assign(exchange.name, plan_of(exchange, made_.ranks, blocks_));
+      plans_.insert_or_assign(exchange.name, plan_of(exchange, made_.ranks));
       if (!exchange.direct) add_rooms(exchange);
     }
     for (uint32_t rank = 0; rank < made_.ranks; ++rank) replace(rank);
@@ -305,16 +306,14 @@ class Groups {
   const schedule::Schedule& schedule_;
   Concrete& made_;
   BlockPlans& plans_;
-  const uint32_t blocks_;
   std::vector<std::vector<const Step*>> groups_;  // by rank
   std::vector<Exchange> exchanges_;
 };
 
 }  // namespace
 
-void groups_as_launches(const schedule::Schedule& schedule, Concrete& made, BlockPlans& plans,
-                        uint32_t blocks) {
-  Groups(schedule, made, plans, blocks).all();
+void groups_as_launches(const schedule::Schedule& schedule, Concrete& made, BlockPlans& plans) {
+  Groups(schedule, made, plans).all();
 }
 
 }  // namespace chorale::schedule_run

@@ -2,8 +2,6 @@
 /// This function turns groups of transfers into launches of plans of thread blocks.
 #pragma once
 
-#include <cstdint>
-
 #include "launches.hpp"
 
 namespace chorale::schedule_run {
@@ -14,9 +12,7 @@ namespace chorale::schedule_run {
 /// all ranks must exchange only with each other.
 /// \param made as expand_movers() returns it; gets the staging buffers as tensors
 /// \param plans gets the plans
-/// \param blocks the most thread blocks per transfer
 /// \throws UsageError if groups do not fit together
-void groups_as_launches(const schedule::Schedule&, schedule::Concrete& made, BlockPlans& plans,
-                        uint32_t blocks);
+void groups_as_launches(const schedule::Schedule&, schedule::Concrete& made, BlockPlans& plans);
 
 }  // namespace chorale::schedule_run

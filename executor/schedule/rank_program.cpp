@@ -97,18 +97,15 @@ class Barriers {
 
 }  // namespace
 
-Unrolled unroll(const schedule::Schedule& schedule, Concrete expanded, uint32_t most_blocks) {
+Unrolled unroll(const schedule::Schedule& schedule, Concrete expanded) {
   refuse_counters(schedule, expanded);
   Barriers(expanded).expand();
   Unrolled all;
-  all.channels = assign_channels(expanded, most_blocks);
   all.reached.resize(expanded.tensors.size());
   for (const auto& steps : expanded.steps) {
     for (const Step& step : steps) {
       if (step.kind == StepKind::put) all.reached[step.writes[0].tensor] = true;
       if (step.kind == StepKind::get) all.reached[step.reads[0].tensor] = true;
-      for (const schedule::ConcreteTransfer& one : step.transfers)
-        if (one.mover == schedule::Mover::kernel && !one.is_send) all.reached[one.box.tensor] = true;
     }
   }
   std::vector<uint32_t> taken(expanded.ranks);
@@ -192,34 +189,6 @@ class RankProgramMaker {
                           memory_.tensors[from_rank][from.tensor], from, all_.tensors[from.tensor]);
   }
 
-  uint64_t address(uint32_t rank, uint32_t tensor) const {
-    return reinterpret_cast<uint64_t>(memory_.tensors[rank][tensor]);
-  }
-
-  Action::Transfer transfer_of(const schedule::ConcreteTransfer& one) const {
-    const AssignedChannel& assigned = unrolled_.channels.of_pair[one.pair];
-    const schedule::ConcreteTensor& mine = all_.tensors[one.box.tensor];
-    Action::Transfer made{one.is_send, one.peer, assigned.channel, assigned.blocks, one.box.bytes, {}};
-    uint64_t to = 0, from = 0;
-    if (one.mover == schedule::Mover::kernel) {
-      if (!one.is_send) return made;
-      made.regions = regions_between(assigned.to, all_.tensors[assigned.to.tensor], one.box, mine);
-      to = address(one.peer, assigned.to.tensor);
-      from = address(rank_, one.box.tensor);
-    } else if (one.is_send) {
-      made.regions = regions_to_message(one.box, mine);
-      from = address(rank_, one.box.tensor);
-    } else {
-      made.regions = regions_from_message(one.box, mine);
-      to = address(rank_, one.box.tensor);
-    }
-    for (StridedRegion& region : made.regions) {
-      region.to += to;
-      region.from += from;
-    }
-    return made;
-  }
-
   Action action(const Step& step) const {
     Action action{.kind = step.kind, .stream = step.stream, .step = &step};
     switch (step.kind) {
@@ -259,11 +228,6 @@ class RankProgramMaker {
         action.flag = memory_.flags[step.flag];
         action.peer = int(step.peer);
         break;
-      case StepKind::sm_copy:
-        for (const schedule::ConcreteTransfer& one : step.transfers)
-          action.transfers.push_back(transfer_of(one));
-        action.peer = int(step.transfers.at(0).peer);
-        break;
       default:
         break;  // a mark does nothing
     }
@@ -301,14 +265,6 @@ std::string describe(const schedule::Schedule& schedule, const Unrolled& unrolle
   if (action.kind == StepKind::post || action.kind == StepKind::take) {
     text += fmt::format(" of '{}' {} rank {}", unrolled.flags[step.flag].name,
                         action.kind == StepKind::take ? "from" : "at", step.peer);
-  } else if (action.kind == StepKind::sm_copy) {
-    text += fmt::format(" via {}:", schedule::mover_names[size_t(step.transfers.at(0).mover)]);
-    const char* comma = "";
-    for (const schedule::ConcreteTransfer& one : step.transfers) {
-      text += fmt::format("{} {} {} {} rank {}", comma, one.is_send ? "send" : "recv",
-                          schedule::text(all, one.box), one.is_send ? "to" : "from", one.peer);
-      comma = ",";
-    }
   } else if (!step.writes.empty()) {
     text += " to " + schedule::text(all, step.writes[0]);
   }

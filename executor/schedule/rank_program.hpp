@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "channel_assignment.hpp"
 #include "chorale/schedule.hpp"
 #include "chorale/schedule/concrete.hpp"
 #include "copies.hpp"
@@ -27,14 +26,12 @@ struct Unrolled {
   std::vector<FlagUse> flags;           ///< at the positions of Concrete::flags
   std::vector<uint32_t> place_of_flag;  ///< by flag: its position among the flags of its taker
   uint32_t flags_per_rank = 0;          ///< the most flags that one rank takes
-  ChannelAssignment channels;
 };
 
-/// Turns a schedule into steps that streams can do: puts, gets, SM copies, calls and launches, and flags by
+/// Turns a schedule into steps that streams can do: puts, gets, calls and launches, and flags by
 /// which ranks tell each other that they are ready.
-/// \param most_blocks the most blocks of a transfer by SM copy
 /// \throws UsageError for steps that cannot be carried out, and for flags that are not binary
-Unrolled unroll(const schedule::Schedule&, schedule::Concrete expanded, uint32_t most_blocks);
+Unrolled unroll(const schedule::Schedule&, schedule::Concrete expanded);
 
 /// Holds the addresses of tensors and flags, as one rank sees them.
 struct Memory {
@@ -44,8 +41,8 @@ struct Memory {
 
 /// Describes one operation.
 struct Action {
-  /// Holds a step kind of expanded schedules: copy, fill, call, launch, after, mark, post, take, put, get, or
-  /// sm_copy.
+  /// Holds a step kind of expanded schedules: copy, fill, call, launch, after, mark, post, take, put, or
+  /// get.
   schedule::StepKind kind = schedule::StepKind::mark;
   uint32_t stream = 0;
   /// Names the step in messages. Null: the executor added the action, or no author is known.
@@ -54,15 +51,7 @@ struct Action {
   std::vector<TensorView> writes = {}, reads = {};  ///< call, fill, launch
   const HostFunction* function = nullptr;
   uint32_t* flag = nullptr;
-  int peer = -1;  ///< put, get, post, take; sm_copy: one of its peers
-  /// Describes one transfer of an SM copy, with addresses in its strided regions.
-  struct Transfer {
-    bool sends = false;
-    uint32_t peer = 0, channel = 0, blocks = 0;
-    uint64_t bytes = 0;
-    std::vector<StridedRegion> regions;
-  };
-  std::vector<Transfer> transfers = {};
+  int peer = -1;  ///< put, get, post, take
   /// Gives the number of a stream's actions that must be done before an `after` is done. A mark for which
   /// others wait has its own point.
   struct Point {

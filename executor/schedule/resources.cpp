@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "executor/system/available_memory.hpp"
-#include "sm_copies.hpp"
 
 namespace chorale::schedule_run {
 namespace {
@@ -25,31 +24,10 @@ std::vector<const schedule::ConcreteTensor*> own_tensors(const Bound& bound) {
   return own;
 }
 
-/// Checks that there is room for the blocks of SM copies. They wait for blocks of peers, so all that may run
-/// at the same time must fit on the machine together.
-void check_blocks(const Bound& bound, const Resources& there) {
-  const schedule::Concrete& all = bound.unrolled.concrete;
-  const std::vector<uint64_t> by_stream = bound.unrolled.channels.blocks_by_stream(all, bound.rank());
-  uint64_t blocks = 0;
-  std::string streams;
-  for (size_t stream = 0; stream < by_stream.size(); ++stream) {
-    if (by_stream[stream] == 0) continue;
-    blocks += by_stream[stream];
-    streams += fmt::format("{}'{}' {}", streams.empty() ? "" : ", ", all.streams[stream], by_stream[stream]);
-  }
-  if (blocks <= *there.most_blocks) return;
-  throw RunError(
-      RunError::Reason::resources,
-      fmt::format(
-          "transfers of schedule '{}' have {} thread blocks at a time on rank {} (stream {}), and they wait "
-          "for each other, but {} holds {} of them; use fewer streams, or a smaller CHORALE_MOVER_BLOCKS",
-          bound.plan, blocks, bound.rank(), streams, there.where, *there.most_blocks));
-}
-
 }  // namespace
 
 uint64_t bytes_to_allocate(const Bound& bound) {
-  uint64_t bytes = bytes_of_links(bound.unrolled);
+  uint64_t bytes = 0;
   for (const schedule::ConcreteTensor* tensor : own_tensors(bound))
     if (__builtin_add_overflow(bytes, tensor->bytes, &bytes)) return UINT64_MAX;
   return bytes;
@@ -62,7 +40,6 @@ void check_resources(const Bound& bound, const Resources& there) {
                    fmt::format("schedule '{}' has {} streams, but {} has room for {}; use a smaller pool",
                                bound.plan, streams, there.where, *there.most_streams));
   }
-  if (there.most_blocks) check_blocks(bound, there);
   const uint64_t needed = bytes_to_allocate(bound);
   if (!there.free_bytes || needed <= *there.free_bytes) return;
   std::string largest;

@@ -12,14 +12,12 @@ namespace chorale::schedule_run {
 
 /// Lists the resources of one rank; an empty member is unknown.
 struct Resources {
-  std::string where;                         ///< for example "GPU 1"
-  std::optional<uint64_t> free_bytes;        ///< free memory
-  std::optional<uint64_t> most_streams;      ///< besides "main"
-  std::optional<uint64_t> most_blocks = {};  ///< blocks of SM copies, on all streams together
+  std::string where;                     ///< for example "GPU 1"
+  std::optional<uint64_t> free_bytes;    ///< free memory
+  std::optional<uint64_t> most_streams;  ///< besides "main"
 };
 
-/// Returns the bytes that the binding of this rank allocates: links, and tensors that the caller has not
-/// given.
+/// Returns the bytes that the binding of this rank allocates: the tensors that the caller has not given.
 uint64_t bytes_to_allocate(const Bound&);
 
 /// Checks that the resources are enough for the schedule.

@@ -15,7 +15,6 @@
 #include "functions.hpp"
 #include "groups_as_launches.hpp"
 #include "resources.hpp"
-#include "sm_copies.hpp"
 
 namespace chorale {
 
@@ -36,10 +35,14 @@ void declare_replacements(const HostFunctions& own, schedule::Schedule& schedule
       schedule.functions.push_back({.name = name, .writes = 1, .reads = 0});
 }
 
+/// Returns the mover of transfers that do not choose one.
+schedule::Mover mover_of(const ScheduleArguments& arguments) {
+  return arguments.mover == schedule::Mover::automatic ? schedule::Mover::ce_put : arguments.mover;
+}
+
 /// Unrolls a schedule on `ranks` ranks.
 /// \param plans gets the plans that the schedule launches for itself
-Unrolled unrolled(const Plan& plan, const ScheduleArguments& arguments, uint32_t ranks, uint32_t most_blocks,
-                  BlockPlans& plans) {
+Unrolled unrolled(const Plan& plan, const ScheduleArguments& arguments, uint32_t ranks, BlockPlans& plans) {
   if (!plan.extension.schedule)
     throw UsageError(fmt::format("plan '{}' has no host schedule: run it with Executor", plan.name));
   const schedule::Schedule& schedule = *plan.extension.schedule;
@@ -55,17 +58,18 @@ Unrolled unrolled(const Plan& plan, const ScheduleArguments& arguments, uint32_t
     schedule::Schedule of_these_ranks = schedule;
     of_these_ranks.ranks = {ranks};
     declare_replacements(arguments.functions, of_these_ranks);
-    findings = schedule::check(of_these_ranks, arguments.params, arguments.mover);
+    findings = schedule::check(of_these_ranks, arguments.params, mover_of(arguments));
     if (!findings.empty()) throw UsageError(render(plan, findings));
     if (spdlog::should_log(spdlog::level::debug))
-      spdlog::debug(render_warnings(plan, schedule::lint(of_these_ranks, arguments.params, arguments.mover)));
+      spdlog::debug(
+          render_warnings(plan, schedule::lint(of_these_ranks, arguments.params, mover_of(arguments))));
   }
   const schedule::Concrete made = schedule::concretise(
-      schedule, {.ranks = ranks, .params = arguments.params, .automatic = arguments.mover}, findings);
+      schedule, {.ranks = ranks, .params = arguments.params, .automatic = mover_of(arguments)}, findings);
   if (!findings.empty()) throw UsageError(render(plan, findings));
   schedule::Concrete expanded = schedule::expand_movers(made);
-  groups_as_launches(schedule, expanded, plans, most_blocks);
-  return unroll(schedule, std::move(expanded), most_blocks);
+  groups_as_launches(schedule, expanded, plans);
+  return unroll(schedule, std::move(expanded));
 }
 
 /// Returns by tensor whether a step of any rank writes it, on its own rank or at a peer.
@@ -74,8 +78,6 @@ std::vector<bool> written(const schedule::Concrete& made) {
   for (const std::vector<schedule::Step>& steps : made.steps) {
     for (const schedule::Step& step : steps) {
       for (const schedule::Box& box : step.writes) all[box.tensor] = true;
-      for (const schedule::ConcreteTransfer& one : step.transfers)
-        if (!one.is_send) all[one.box.tensor] = true;
     }
   }
   return all;
@@ -173,10 +175,9 @@ void check_calls(const schedule::Schedule& schedule, const Unrolled& made, uint3
 }
 
 /// Checks that all ranks bind the same schedule. Collective.
-void agree_on_schedule(World& world, const Plan& plan, const ScheduleArguments& arguments,
-                       const Config& config) {
-  std::string text = fmt::format("'{}' ({:016x}) via {}, mover_blocks = {}", plan.name, content_hash(plan),
-                                 schedule::mover_names[size_t(arguments.mover)], config.mover_blocks.value);
+void agree_on_schedule(World& world, const Plan& plan, const ScheduleArguments& arguments) {
+  std::string text = fmt::format("'{}' ({:016x}) via {}", plan.name, content_hash(plan),
+                                 schedule::mover_names[size_t(mover_of(arguments))]);
   for (const auto& [name, value] : arguments.params) text += fmt::format(", {} = {}", name, value);
   const auto all = world.allgather(std::as_bytes(std::span(text)));
   for (size_t rank = 1; rank < all.size(); ++rank) {
@@ -221,8 +222,7 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
   agree_on_use(world, [&] {
     if (backend != "cpu" && backend != "cuda")
       throw UsageError(fmt::format("backend '{}' is unknown: use 'cpu' or 'cuda'", backend));
-    made = unrolled(plan, arguments, uint32_t(world.ranks()), config.mover_blocks.value, plans);
-    check_links(made.channels);
+    made = unrolled(plan, arguments, uint32_t(world.ranks()), plans);
     check_buffers(made, arguments);
     HostFunctions built_in =
         backend == "cpu" ? cpu_functions() : cuda_functions(uint32_t(made.concrete.streams.size()));
@@ -232,7 +232,7 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
     for (const auto& [name, function] : built_in) functions.insert_or_assign(built_in_name(name), function);
     functions.merge(built_in);
   });
-  agree_on_schedule(world, plan, arguments, config);
+  agree_on_schedule(world, plan, arguments);
   state_ = std::make_unique<State>(State{world, {}, world.resets(), {}, nullptr});
   state_->shapes.tensors = made.concrete.tensors;
   state_->shapes.streams = made.concrete.streams;

@@ -1,6 +1,7 @@
 // These functions read the settings for host schedules from a configuration.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -17,7 +18,8 @@ schedule::Mover tuned_mover(const TuneConfig& config, schedule::Mover otherwise)
   const auto known =
       std::find(std::begin(schedule::mover_names), std::end(schedule::mover_names), config.mover);
   if (known == std::end(schedule::mover_names))
-    throw UsageError(fmt::format("a configuration has the mover '{}'{}", config.mover,
+    throw UsageError(fmt::format("a configuration has the mover '{}', expected one of {}{}", config.mover,
+                                 fmt::join(schedule::mover_names, ", "),
                                  did_you_mean(config.mover, schedule::mover_names)));
   return schedule::Mover(known - std::begin(schedule::mover_names));
 }

@@ -61,13 +61,6 @@ unsigned parse_number_to_4096(const std::string& text) {
   return *number;
 }
 
-unsigned parse_blocks(const std::string& text) {
-  const auto number = parse_number<unsigned>(text);
-  if (!number || *number == 0 || *number > 64)
-    throw UsageError(fmt::format("'{}' is no number from 1 to 64", text));
-  return *number;
-}
-
 std::string parse_host(const std::string& text) {
   if (!is_host_name(text))
     throw UsageError(fmt::format("'{}' is no name of 1 to 200 printable characters", text));
@@ -167,8 +160,6 @@ const std::array rows = {
     CHORALE_SETTING(max_blocks,
                     "most thread blocks of plans that are chosen, and of an exchange; 0: any number",
                     parse_number_to_4096(text), std::to_string(value)),
-    CHORALE_SETTING(mover_blocks, "most thread blocks per transfer of a schedule, via kernel, staged or port",
-                    parse_blocks(text), std::to_string(value)),
     CHORALE_SETTING(require_proof, "refuse plans without a proof", parse_bool(text),
                     value ? "true"s : "false"s),
 };

@@ -18,8 +18,7 @@
 
 namespace chorale::test {
 
-/// Gives the number of streams. All blocks of their transfers must be resident on a GPU at once, and 8 ranks
-/// have 14 blocks per stream.
+/// Gives the number of streams, which is more than a GPU has queues.
 constexpr uint32_t many = 9;
 
 /// Returns a plan that moves rank r's X[k][this rank] to Y[k][r] of every rank on stream k of the
@@ -60,10 +59,8 @@ inline Plan exchange_on_many_streams(uint32_t ranks, schedule::Mover via) {
 inline std::string exchanged_on_many_streams(World& world, schedule::Mover via, uint64_t n, bool graph) {
   constexpr int in_a_row = 3, times = 2;
   const uint64_t ranks = uint64_t(world.ranks()), rank = uint64_t(world.rank()), all = many * ranks * n;
-  Config config = on_cuda();
-  config.mover_blocks = 1;
   ScheduleRun schedule(world, exchange_on_many_streams(uint32_t(ranks), via), {.params = {{"n", int64_t(n)}}},
-                       config);
+                       on_cuda());
   Stream stream;
   const auto run = [&] {
     for (int one = 0; one < in_a_row; ++one) schedule.run(stream.get());

@@ -188,8 +188,7 @@ inline std::string wait_for_who_ends(World& world, schedule::Mover mover, const 
 
 /// Makes rank 1 abort in the middle of a run, or end its process.
 inline void expect_ends_of_runs() {
-  for (const schedule::Mover mover :
-       {schedule::Mover::ce_put, schedule::Mover::kernel, schedule::Mover::port}) {
+  for (const schedule::Mover mover : {schedule::Mover::ce_put, schedule::Mover::ce_get}) {
     SCOPED_TRACE(schedule::mover_names[size_t(mover)]);
     expect_good(on_processes(2, [&](World& world) {
       return wait_for_who_ends(

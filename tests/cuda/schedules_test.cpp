@@ -27,18 +27,17 @@ using cuda::check;
 using schedule::Mover;
 
 constexpr int runs = 5;
-constexpr Mover movers[] = {Mover::ce_put, Mover::ce_get, Mover::kernel, Mover::staged, Mover::port};
+constexpr Mover movers[] = {Mover::ce_put, Mover::ce_get};
 
-/// Calls with(mover, form): with all forms via copy engines, and with some via each of the other movers,
-/// because binding takes long. It takes longer with more ranks, so from eight ranks on each form has one
-/// mover.
+/// Calls with(mover, form) with all forms via copy engines. Binding takes longer with more ranks, so from
+/// eight ranks on each form has one mover.
 /// \return the first result that is not "good", or "good"
 template <class With>
 std::string each_form(int ranks, const With& with) {
   const std::vector<Form> all = forms();
   for (size_t mover = 0; mover < std::size(movers); ++mover) {
     for (size_t form = 0; form < all.size(); ++form) {
-      if (ranks >= 8 ? form % std::size(movers) != mover : mover >= 2 && form % 3 != mover % 3) continue;
+      if (ranks >= 8 && form % std::size(movers) != mover) continue;
       std::string said;
       try {
         said = with(movers[mover], all[form]);
@@ -250,15 +249,13 @@ std::string launches(World& world, bool graph) {
   return "good";
 }
 
-/// Exchanges boxes that SM copies transfer on two streams, `times` times.
-std::string exchanged(World& world, const Exchange& of, const std::vector<Mover>& via, int times, bool graph,
-                      unsigned blocks = 8) {
+/// Exchanges boxes of any form on two streams, `times` times.
+std::string exchanged(World& world, const Exchange& of, const std::vector<Mover>& via, int times,
+                      bool graph) {
   const uint64_t rank = uint64_t(world.rank()), ranks = uint64_t(world.ranks());
   Array<uint8_t> x(of.in_bytes(ranks)), y(of.out_bytes(ranks));
-  Config config = on_cuda();
-  config.mover_blocks = blocks;
   ScheduleRun schedule(world, exchange(uint32_t(ranks), of.dtype, via),
-                       {.buffers = {{"X", x.data()}, {"Y", y.data()}}, .params = of.params()}, config);
+                       {.buffers = {{"X", x.data()}, {"Y", y.data()}}, .params = of.params()}, on_cuda());
   Stream stream;
   if (graph) stream.capture([&] { schedule.run(stream.get()); });
   for (int run = 0; run < times; ++run) {
@@ -336,10 +333,9 @@ TEST_P(Schedules, ARankMayBeLate) {
 TEST_P(Schedules, BoxesOfAnyForm) {
   CHORALE_NEEDS_GPUS(GetParam());
   const RankBody body = [](World& world) {
-    for (const std::vector<Mover>& via : {std::vector{Mover::kernel}, std::vector{Mover::staged},
-                                          std::vector{Mover::port}, std::vector{Mover::plan},
-                                          std::vector{Mover::port, Mover::kernel, Mover::ce_put,
-                                                      Mover::staged, Mover::plan, Mover::ce_get}}) {
+    for (const std::vector<Mover>& via :
+         {std::vector{Mover::ce_put}, std::vector{Mover::ce_get}, std::vector{Mover::plan},
+          std::vector{Mover::ce_put, Mover::plan, Mover::ce_get}}) {
       for (const Exchange& of :
            {Exchange{DType::i32, 5, 6, 7}, Exchange{DType::u8, 4, 2, 3}, Exchange{DType::u8, 4, 5, 131},
             Exchange{DType::f64, 9, 3, 514}, Exchange{DType::bf16, 35, 64, 66},
@@ -348,12 +344,6 @@ TEST_P(Schedules, BoxesOfAnyForm) {
         if (const std::string said = exchanged(world, of, via, runs, graph); said != "good") return said;
       }
     }
-    for (const unsigned blocks : {1u, 16u})
-      for (const Mover mover : {Mover::kernel, Mover::staged, Mover::port})
-        if (const std::string said =
-                exchanged(world, {DType::i32, 12, 130, 251}, {mover}, runs, false, blocks);
-            said != "good")
-          return said;
     return std::string("good");
   };
   expect_good(on_processes(GetParam(), body));
@@ -363,7 +353,7 @@ TEST_P(Schedules, BoxesOfAnyForm) {
 TEST_P(Schedules, AHundredReplays) {
   CHORALE_NEEDS_GPUS(GetParam());
   expect_good(on_processes(GetParam(), [](World& world) {
-    for (const Mover mover : {Mover::kernel, Mover::staged, Mover::port}) {
+    for (const Mover mover : {Mover::ce_put, Mover::ce_get, Mover::plan}) {
       for (const Exchange& of : {Exchange{DType::u8, 4, 5, 131}, Exchange{DType::i32, 12, 65, 251}})
         if (const std::string said = exchanged(world, of, {mover}, 100, true); said != "good") return said;
     }
@@ -371,18 +361,17 @@ TEST_P(Schedules, AHundredReplays) {
   }));
 }
 
-/// The transfers are short, or the longest for which a GPU can hold the blocks of all streams.
+/// The transfers are short or long.
 TEST_P(Schedules, MoreStreamsThanQueues) {
   CHORALE_NEEDS_GPUS(GetParam());
   if (gpus_are_shared(GetParam())) GTEST_SKIP() << "ranks that take turns on a GPU take long";
   expect_good(on_processes(GetParam(), [](World& world) {
-    for (const Mover mover : movers) {
-      const uint64_t most = world.ranks() <= 2 ? 1 << 20 : world.ranks() == 4 ? 1 << 15 : 1 << 14;
+    const uint64_t most = world.ranks() <= 2 ? 1 << 20 : world.ranks() == 4 ? 1 << 15 : 1 << 14;
+    for (const Mover mover : movers)
       for (const uint64_t n : {uint64_t(1000), most})
         for (const bool graph : {false, true})
           if (const std::string said = exchanged_on_many_streams(world, mover, n, graph); said != "good")
             return said;
-    }
     return std::string("good");
   }));
 }
@@ -415,15 +404,6 @@ TEST(ScheduleFaults, APeerThatNeverRunsEndsTheWait) {
   }));
 }
 
-TEST(ScheduleFaults, APeerThatNeverRunsEndsTheSmCopy) {
-  CHORALE_NEEDS_GPUS(2);
-  for (const Mover mover : {Mover::kernel, Mover::staged, Mover::port}) {
-    const std::string what =
-        fmt::format("sm_copy via {}: recv t1[1:2, 0:1000]", schedule::mover_names[size_t(mover)]);
-    expect_good(on_processes(2, [&](World& world) { return wait_for_who_never_runs(world, mover, what); }));
-  }
-}
-
 TEST(ScheduleFaults, APeerThatAbortsOrDiesEndsTheWait) {
   CHORALE_NEEDS_GPUS(2);
   expect_ends_of_runs();
@@ -431,7 +411,7 @@ TEST(ScheduleFaults, APeerThatAbortsOrDiesEndsTheWait) {
 
 TEST(ScheduleFaults, RunReturnsWhileAFunctionGoesOn) {
   CHORALE_NEEDS_GPUS(2);
-  for (const Mover mover : {Mover::ce_put, Mover::kernel, Mover::port})
+  for (const Mover mover : {Mover::ce_put, Mover::ce_get})
     expect_good(
         on_processes(2, [&](World& world) { return run_returns_while_a_function_goes_on(world, mover); }));
 }

@@ -149,7 +149,7 @@ class Prediction {
       case StepKind::get:
         return end(number, send(step.peer, node.rank, at + machine_.copy_engine_ns, bytes_of(step.writes),
                                 machine_.link_copy_engine_gb_s));
-      case StepKind::sm_copy:
+      case StepKind::exchange:
         return begin_transfers(number, at);
       case StepKind::launch:
         return begin_launch(number, at);

@@ -15,7 +15,7 @@ struct Access {
   const Box* box = nullptr;
   bool writes = false;
   uint32_t at = 0;
-  const ConcreteTransfer* transfer = nullptr;  ///< in an SM copy, the transfer that makes the access
+  const ConcreteTransfer* transfer = nullptr;  ///< in an exchange, the transfer that makes the access
 };
 
 /// Lists the accesses of consecutive runs, by rank and then by tensor. They point to boxes of `made`.

@@ -15,7 +15,7 @@ namespace {
 std::string what(const Concrete& made, const Event& event) {
   const Step& step = made.steps[event.rank][event.step];
   if (step.kind == StepKind::take) return "the take of " + made.flags[step.flag].name;
-  if (step.kind != StepKind::group && step.kind != StepKind::sm_copy)
+  if (step.kind != StepKind::group && step.kind != StepKind::exchange)
     return "the " + std::string(step_names[size_t(step.kind)]);
   std::string text = step.transfers.size() == 1 ? "the " : "the group of a ";
   const char* comma = "";
@@ -97,7 +97,7 @@ Concrete with_rendezvous(Concrete made) {
   for (std::vector<Step>& steps : made.steps) {
     for (Step& step : steps) {
       for (ConcreteTransfer& one : step.transfers)
-        if (one.tag == collective_tag) one.mover = made.pairs[one.pair].mover = Mover::kernel;
+        if (one.tag == collective_tag) one.mover = made.pairs[one.pair].mover = Mover::automatic;
     }
   }
   return expand_movers(made);

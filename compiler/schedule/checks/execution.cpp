@@ -28,7 +28,7 @@ std::optional<size_t> kind_together(const Step& step) {
 
 bool is_launch(const Step& step) {
   return step.kind == StepKind::launch ||
-         (step.kind == StepKind::sm_copy && step.transfers.at(0).mover == Mover::plan);
+         (step.kind == StepKind::exchange && step.transfers.at(0).mover == Mover::plan);
 }
 
 Execution::Execution(const Concrete& made, Queues queues, uint32_t runs)
@@ -51,7 +51,7 @@ std::span<const size_t> Execution::waits(uint32_t rank, size_t position) const {
 
 /// Finds what each step waits for on its own rank. A step waits for the one before it on its queue. `after`
 /// also waits for the last step so far of each of the other streams, or for the mark that it names. Launches
-/// wait for each other on all streams, which orders what two launches read and write. An SM copy via `plan`
+/// wait for each other on all streams, which orders what two launches read and write. An exchange via `plan`
 /// may copy before and after its own launch, and nothing orders those copies.
 void Execution::plan_order() {
   for (uint32_t rank = 0; rank < made_.ranks; ++rank) {

@@ -16,7 +16,7 @@ namespace chorale::schedule {
 namespace {
 
 bool moves(const Step& step) {
-  return step.kind == StepKind::put || step.kind == StepKind::get || step.kind == StepKind::sm_copy;
+  return step.kind == StepKind::put || step.kind == StepKind::get || step.kind == StepKind::exchange;
 }
 
 /// Returns the boxes that each rank receives by transfers.

@@ -96,7 +96,7 @@ class Races {
   std::string what(const Access& access) const {
     const Step& step = made_.steps[access.event.rank][access.event.step];
     const bool moves =
-        step.kind == StepKind::put || step.kind == StepKind::get || step.kind == StepKind::sm_copy;
+        step.kind == StepKind::put || step.kind == StepKind::get || step.kind == StepKind::exchange;
     const std::string_view kind = moves ? "transfer" : step_names[size_t(step.kind)];
     return fmt::format("{}{} on {}", kind, step.kind == StepKind::call ? " of " + step.name : "",
                        where(access.event.rank, step));
@@ -151,7 +151,7 @@ class Races {
   }
 
   /// Returns whether `first` comes before `second`. Data that has arrived has been read at its sender,
-  /// although the sender may still be in the same SM copy.
+  /// although the sender may still be in the same exchange.
   bool before(const Access& first, const Access& second) const {
     if (order_.before(first.event, second.event)) return true;
     if (!first.transfer || !first.transfer->is_send) return false;

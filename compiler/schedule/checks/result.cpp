@@ -109,7 +109,7 @@ class Results {
             if (posts[step.flag] == 0) break;
             --posts[step.flag];
           }
-          if (step.kind == StepKind::sm_copy) {
+          if (step.kind == StepKind::exchange) {
             for (const ConcreteTransfer& one : step.transfers)
               if (!come[rank] && ++ends[one.pair] == 2) transfer(made_.pairs[one.pair]), moved = true;
             come[rank] = true;

@@ -4,11 +4,8 @@
 
 namespace chorale::cuda {
 
-OwnedStream::OwnedStream(const char* what, Priority priority) {
-  int least = 0, greatest = 0;
-  check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for the priorities of streams");
-  const int number = priority == Priority::first ? greatest : least;
-  check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, number), what);
+OwnedStream::OwnedStream(const char* what) {
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), what);
 }
 OwnedStream::~OwnedStream() {
   if (stream_) check_quietly(cudaStreamDestroy(stream_), "cudaStreamDestroy");

@@ -9,18 +9,13 @@
 
 namespace chorale::cuda {
 
-enum class Priority {
-  plain,  ///< the priority of streams that set none
-  first   ///< its thread blocks come before those of other streams when the GPU has no room for all
-};
-
 /// Own a stream that the default stream does not wait for, or an event, on the device that was current at
 /// construction. Destroying one waits for nothing.
 class OwnedStream {
  public:
   /// \param what names its purpose in errors
   /// \throws RunError
-  explicit OwnedStream(const char* what, Priority priority = Priority::plain);
+  explicit OwnedStream(const char* what);
   OwnedStream(OwnedStream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
   ~OwnedStream();
   cudaStream_t get() const { return stream_; }

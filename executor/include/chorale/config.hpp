@@ -54,7 +54,6 @@ struct Config {
   /// Limits the thread blocks of plans that are chosen, and of an exchange. 0 means no limit. All ranks must
   /// have the same value. A plan that the application names itself runs with all its blocks.
   Setting<unsigned> max_blocks{0};
-  Setting<unsigned> mover_blocks{8};   ///< the most thread blocks of one transfer, see docs/host-schedules.md
   Setting<bool> require_proof{false};  ///< refuse plans that do not carry a proof
 
   /// Reads the file and the environment, and sends the log to stderr with `log_level`.

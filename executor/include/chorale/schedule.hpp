@@ -71,7 +71,8 @@ struct ScheduleArguments {
   /// Maps the names that the schedule launches to plans for the world's number of ranks. The plans are
   /// checked and bound with the schedule.
   std::map<std::string, Plan, std::less<>> plans = {};
-  schedule::Mover mover = schedule::Mover::ce_put;  ///< the mover of transfers that do not choose one
+  /// The mover of transfers that do not choose one. `automatic` is ce_put.
+  schedule::Mover mover = schedule::Mover::ce_put;
   bool check = true;  ///< check the schedule for this number of ranks and these parameters before it is bound
 };
 

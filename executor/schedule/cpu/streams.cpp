@@ -15,7 +15,6 @@
 #include "executor/system/texts.hpp"
 #include "executor/system/thread.hpp"
 #include "executor/system/thrown.hpp"
-#include "executor/transport/proxied.hpp"
 #include "executor/world/collective_try.hpp"
 #include "executor/world/group.hpp"
 
@@ -27,11 +26,6 @@ using Clock = std::chrono::steady_clock;
 
 /// Sets the time between checks of the world and of dead peers, which ring no bell.
 constexpr std::chrono::milliseconds between_looks{20};
-
-/// Sets the time between checks at first; after a long wait it is longer.
-constexpr std::chrono::microseconds without_bell{50};
-constexpr unsigned most_doublings = 4;
-constexpr unsigned looks_between_peers = unsigned(between_looks / (without_bell * (1u << most_doublings)));
 
 std::atomic<uint32_t>& word(uint32_t* flag) { return *reinterpret_cast<std::atomic<uint32_t>*>(flag); }
 static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t) &&
@@ -63,7 +57,7 @@ class FiberHost final : public StreamHost {
             const RankProgram& program)
       : host_(host), group_(block_group(stream, streams, &host)), deadline_{abort, 0, 0}, program_(program) {}
 
-  Stop wait(bool (*ready)(const void*), const void* state, std::atomic<uint32_t>*,
+  Stop wait(bool (*ready)(const void*), const void* state, std::atomic<uint32_t>&,
             const Action& action) override {
     host_.set_waiting({"a stream", uint32_t(&action - program_.actions.data()), 0, nullptr, action.peer});
     return spin_until(group_, deadline_, [ready, state] { return ready(state); });
@@ -87,7 +81,7 @@ class ThreadHost final : public StreamHost {
  public:
   ThreadHost(CpuStreams& streams, uint32_t stream) : streams_(streams), stream_(stream) {}
 
-  Stop wait(bool (*ready)(const void*), const void* state, std::atomic<uint32_t>* bell,
+  Stop wait(bool (*ready)(const void*), const void* state, std::atomic<uint32_t>& bell,
             const Action& action) override {
     world::Group& group = streams_.world_.group();
     const AbortWord* const abort = streams_.world_.abort_word();
@@ -95,7 +89,7 @@ class ThreadHost final : public StreamHost {
     const Clock::time_point limit =
         action.peer >= 0 ? system::deadline_after(streams_.bound_.timeout) : Clock::time_point::max();
     for (unsigned looks = 0;; ++looks) {
-      const uint32_t seen = bell ? bell->load(std::memory_order_acquire) : 0;
+      const uint32_t seen = bell.load(std::memory_order_acquire);
       if (ready(state)) return Stop::none;
       Stop stop = Stop(load_acquire(&abort->stop));
       if (stop == Stop::none && Clock::now() > limit) {
@@ -112,12 +106,9 @@ class ThreadHost final : public StreamHost {
       }
       if (looks < 32) {
         sched_yield();
-      } else if (bell) {
-        group.check_peers();
-        world::sleep_on(*bell, seen, between_looks);
       } else {
-        if (looks % looks_between_peers == 0) group.check_peers();
-        std::this_thread::sleep_for(without_bell * (1u << std::min(looks / 32 - 1, most_doublings)));
+        group.check_peers();
+        world::sleep_on(bell, seen, between_looks);
       }
     }
   }
@@ -134,8 +125,6 @@ CpuStreams::CpuStreams(Bound bound)
       program_(make_rank_program(bound_.unrolled, bound_.rank(), memory_.places(), bound_.functions,
                                  memory_.before(), memory_.after())),
       launches_(world_, bound_.config, bound_.plans, program_),
-      sm_copies_(world_, bound_.unrolled, Space::host, program_),
-      fibers_(program_.streams.size()),
       progress_(program_.streams.size()) {
   try {
     world::collective_try(world_, [this] { start(); });
@@ -212,8 +201,6 @@ Stop CpuStreams::act(const Action& action, uint64_t run, StreamHost& host) {
       return Stop::none;
     case StepKind::launch:
       return launch(action, host);
-    case StepKind::sm_copy:
-      return sm_copy(action, host);
     case StepKind::after:
       for (const Action::Point& point : action.points) {
         Progress& other = progress_[point.stream];
@@ -223,7 +210,7 @@ Stop CpuStreams::act(const Action& action, uint64_t run, StreamHost& host) {
           const auto& [progress, count] = *static_cast<const decltype(wanted)*>(state);
           return progress.done.load(std::memory_order_acquire) >= count;
         };
-        if (const Stop stop = host.wait(there, &wanted, &other.bell, action); stop != Stop::none) return stop;
+        if (const Stop stop = host.wait(there, &wanted, other.bell, action); stop != Stop::none) return stop;
       }
       return Stop::none;
     case StepKind::post:
@@ -232,7 +219,7 @@ Stop CpuStreams::act(const Action& action, uint64_t run, StreamHost& host) {
       return Stop::none;
     case StepKind::take: {
       const auto set = [](const void* flag) { return load_acquire(static_cast<const uint32_t*>(flag)) != 0; };
-      const Stop stop = host.wait(set, action.flag, &word(action.flag), action);
+      const Stop stop = host.wait(set, action.flag, word(action.flag), action);
       // The owner of a flag clears it. The poster sets it again only after it has taken a later post of this
       // rank.
       if (stop == Stop::none) store_relaxed(action.flag, 0u);
@@ -247,29 +234,6 @@ Stop CpuStreams::launch(const Action& action, StreamHost& host) {
   host.wait_in(action);
   launches_.execute(action, nullptr);
   return Stop::none;
-}
-
-Stop CpuStreams::sm_copy(const Action& action, StreamHost& host) {
-  class Host final : public SmCopyHost {
-   public:
-    Host(StreamHost& stream, const Action& action) : stream_(stream), action_(action) {}
-    void wait(bool (*ready)(const void*), const void* state) override {
-      stream_.wait(ready, state, nullptr, action_);
-    }
-    void step() override { stream_.step(); }
-
-   private:
-    StreamHost& stream_;
-    const Action& action_;
-  } of_stream(host, action);
-  std::optional<SmCopies::Use> use;
-  if (!world_.scheduler().seeded()) use.emplace(sm_copies_);
-  const SmCopy& work = sm_copies_.work(action);
-  const Deadline deadline{world_.abort_word(), 0, 0};  // the stream checks the clock
-  return fibers_[action.stream].run(
-      work.blocks, [&](const Group& block) { return schedule_run::sm_copy(block, work, deadline); },
-      world_.abort_word(), of_stream,
-      [&](const std::string& why) { world_.abort(fmt::format("{}: {}", text(action), why)); });
 }
 
 void CpuStreams::serve(uint32_t stream) {
@@ -312,17 +276,10 @@ void CpuStreams::run_as_fibers() {
   world_.scheduler().check_caller();
   const uint32_t streams = uint32_t(program_.streams.size());
   const uint64_t run = requested_++;
-  const std::vector<Proxied*>& proxies = sm_copies_.proxies();
   const FlagSet in_fibers(is_in_fibers_);
-  std::atomic<int> streams_left{int(streams)};
   const fibers::LaunchResult result = world_.scheduler().launch(
-      world_.rank(), int(streams + proxies.size()),
+      world_.rank(), int(streams),
       [&](int stream, fibers::BlockHost& block) {
-        if (stream >= int(streams)) return proxies[size_t(stream) - streams]->run_fiber(block, streams_left);
-        struct Leave {
-          std::atomic<int>& left;
-          ~Leave() { left.fetch_sub(1, std::memory_order_release); }
-        } const leave{streams_left};
         FiberHost host(block, uint32_t(stream), streams, world_.abort_word(), program_);
         run_actions(uint32_t(stream), run, host);
       },

@@ -12,9 +12,7 @@
 
 #include "chorale/device/group.hpp"
 #include "executor/schedule/backend.hpp"
-#include "executor/schedule/sm_copies.hpp"
 #include "memory.hpp"
-#include "sm_copy_fibers.hpp"
 
 namespace chorale::schedule_run {
 
@@ -23,9 +21,9 @@ class StreamHost {
  public:
   virtual ~StreamHost() = default;
   /// Returns when ready(state) holds, or when the stream has to stop.
-  /// \param bell a word that changes when ready() may have begun to hold; null: no one changes such a word
+  /// \param bell a word that changes when ready() may have begun to hold
   /// \param action the action that waits
-  virtual Stop wait(bool (*ready)(const void*), const void* state, std::atomic<uint32_t>* bell,
+  virtual Stop wait(bool (*ready)(const void*), const void* state, std::atomic<uint32_t>& bell,
                     const Action& action) = 0;
   /// Streams call this before each action that peers can see. With a seed, others may run first here.
   virtual void step() {}
@@ -64,7 +62,6 @@ class CpuStreams final : public Streams {
   Stop attempt(const Action& action, uint64_t run, StreamHost& host);
   Stop act(const Action& action, uint64_t run, StreamHost& host);
   Stop launch(const Action& action, StreamHost& host);
-  Stop sm_copy(const Action& action, StreamHost& host);
   bool is_called_by_stream() const;
   std::string text(const Action& action) const;
 
@@ -73,10 +70,8 @@ class CpuStreams final : public Streams {
   CpuMemory memory_;
   RankProgram program_;
   Launches launches_;
-  SmCopies sm_copies_;
-  std::vector<SmCopyFibers> fibers_;  ///< by stream
-  bool is_in_fibers_ = false;         ///< a run of a seeded world is in progress
-  std::vector<Progress> progress_;    ///< by stream
+  bool is_in_fibers_ = false;       ///< a run of a seeded world is in progress
+  std::vector<Progress> progress_;  ///< by stream
 
   std::mutex mutex_;
   std::condition_variable requested_changed_, runs_changed_;

@@ -10,9 +10,7 @@
 
 namespace chorale::schedule_run {
 
-struct SmCopy;
-struct SmCopyLaunch;
-struct StridedRegion;
+struct Copy;
 
 inline constexpr uint32_t most_axes = 6;
 
@@ -41,14 +39,8 @@ cudaError_t enqueue_sum(const Elementwise& work, cudaStream_t stream);
 cudaError_t enqueue_cast(const Elementwise& work, cudaStream_t stream);
 cudaError_t enqueue_fill(const Elementwise& work, cudaStream_t stream);
 
-/// Enqueues all blocks of an SM copy. An SM copy without blocks only loads the kernel.
-cudaError_t enqueue_sm_copy(const SmCopy& work, const SmCopyLaunch& launch, cudaStream_t stream);
-/// Finds how many blocks of that kernel the current device can hold at a time.
-/// \param blocks gets the number
-cudaError_t resident_sm_copy_blocks(uint64_t& blocks);
-
-/// Enqueues a copy by threads; `region` has addresses.
-cudaError_t enqueue_copy(const StridedRegion& region, uint32_t blocks, cudaStream_t stream);
+/// Enqueues a copy by threads.
+cudaError_t enqueue_copy(const Copy& copy, uint32_t blocks, cudaStream_t stream);
 
 /// Adds one to `count`, which only this CUDA stream writes.
 cudaError_t enqueue_count(uint64_t* count, cudaStream_t stream);

@@ -10,7 +10,6 @@
 #include "executor/cuda/device/driver.hpp"
 #include "executor/cuda/device/error.hpp"
 #include "executor/schedule/resources.hpp"
-#include "executor/schedule/strided_region.hpp"
 #include "executor/system/thrown.hpp"
 #include "executor/world/collective_try.hpp"
 #include "executor/world/group.hpp"
@@ -33,18 +32,10 @@ CudaStreams::CudaStreams(Bound bound)
       pool_(world_, imports_),
       memory_(bound_, imports_, pool_),
       program_(make_rank_program(bound_.unrolled, bound_.rank(), memory_.places(), bound_.functions, {}, {})),
-      launches_(world_, bound_.config, bound_.plans, program_),
-      sm_copies_(world_, bound_.unrolled, Space::device, program_) {
+      launches_(world_, bound_.config, bound_.plans, program_) {
   world::collective_try(world_, [this] {
-    // Peers wait for a stream's SM copies, so their few blocks must not wait for all blocks of a matrix
-    // product.
-    for (const std::vector<uint32_t>& stream : program_.streams) {
-      const bool has_sm_copy = std::any_of(stream.begin(), stream.end(), [this](uint32_t action) {
-        return program_.actions[action].kind == StepKind::sm_copy;
-      });
-      streams_.emplace_back("a stream of a schedule",
-                            has_sm_copy ? cuda::Priority::first : cuda::Priority::plain);
-    }
+    for (size_t stream = 0; stream < program_.streams.size(); ++stream)
+      streams_.emplace_back("a stream of a schedule");
     for (const Action& action : program_.actions) {
       std::vector<cuda::OwnedEvent>& mine = events_.emplace_back();
       for (const Action::Point& point : action.points)
@@ -68,16 +59,11 @@ CudaStreams::~CudaStreams() {
   watcher_.reset();
 }
 
-/// Launches the kernels of SM copies and copies, and calls every built-in function once with unused results.
+/// Launches the kernel of copies, and calls every built-in function once with unused results.
 /// CUDA loads a kernel at its first launch, and may wait for all CUDA streams to do so. In a run, that could
 /// wait forever: a stream may wait for a peer that waits for work that this rank has not enqueued yet.
 /// Workspaces are made here too, so that none is made in a run.
 void CudaStreams::load_functions() {
-  if (sm_copies_.any()) {
-    const cuda::OwnedStream stream("a stream for first calls");
-    cuda::check(enqueue_sm_copy({}, {}, stream.get()), "the first launch of an SM copy's kernel");
-    cuda::check(cudaStreamSynchronize(stream.get()), "the first launch of an SM copy's kernel");
-  }
   if (std::any_of(program_.actions.begin(), program_.actions.end(),
                   [this](const Action& action) { return gets_by_threads(action); })) {
     const cuda::OwnedStream stream("a stream for first calls");
@@ -175,9 +161,6 @@ void CudaStreams::enqueue(uint32_t index, cudaStream_t main) {
     case StepKind::take:
       take(index, stream);
       break;
-    case StepKind::sm_copy:
-      sm_copy(index, stream);
-      break;
     default:
       break;
   }
@@ -188,13 +171,7 @@ void CudaStreams::copy(const Action& action, cudaStream_t stream) {
   for (const Copy& copy : action.copies) {
     cudaError_t result = cudaSuccess;
     if (by_threads) {
-      result = enqueue_copy({.to = reinterpret_cast<uint64_t>(copy.to),
-                             .from = reinterpret_cast<uint64_t>(copy.from),
-                             .bytes = copy.bytes,
-                             .rows = copy.rows,
-                             .to_pitch = copy.to_pitch,
-                             .from_pitch = copy.from_pitch},
-                            blocks_for(copy.bytes * copy.rows, most_copy_blocks), stream);
+      result = enqueue_copy(copy, blocks_for(copy.bytes * copy.rows, most_copy_blocks), stream);
     } else if (copy.rows == 1) {
       result = cudaMemcpyAsync(copy.to, copy.from, copy.bytes, cudaMemcpyDefault, stream);
     } else {
@@ -236,29 +213,6 @@ void CudaStreams::take(uint32_t index, cudaStream_t stream) {
   write(all[2], action.flag, 0);
   write(all[3], watcher_->at(action.stream), 0);
   cuda::check(cuda::driver().cuStreamBatchMemOp(stream, 4, all, 0), "waiting for a flag of a peer");
-}
-
-/// Enqueues the kernel of an SM copy, which ends when the world stops. Normally the watcher, which knows the
-/// state of the stream, stops the world first. The kernel's own limit is for a host that no longer checks.
-void CudaStreams::sm_copy(uint32_t index, cudaStream_t stream) {
-  const Action& action = program_.actions[index];
-  const SmCopyLaunch launch{{sm_copies_.device_abort_word(), uint64_t(bound_.timeout.count()) * 2, 0},
-                            bound_.rank(),
-                            watcher_->stopped_at(action.stream),
-                            index + 1};
-  tell(action.stream, index + 1, stream);
-  const cudaError_t result = enqueue_sm_copy(sm_copies_.work(action), launch, stream);
-  if (result != cudaSuccess)
-    cuda::check(result, describe(*bound_.schedule, bound_.unrolled, bound_.rank(), action));
-  tell(action.stream, 0, stream);
-}
-
-/// Tells the watcher the state of a stream.
-void CudaStreams::tell(uint32_t stream_index, uint32_t at, cudaStream_t stream) {
-  cuda::check(
-      cuda::driver().cuStreamWriteValue32(stream, reinterpret_cast<CUdeviceptr>(watcher_->at(stream_index)),
-                                          at, CU_STREAM_WRITE_VALUE_DEFAULT),
-      "recording the state of a stream");
 }
 
 void CudaStreams::call(const Action& action, cudaStream_t stream) {
@@ -324,9 +278,7 @@ Resources cuda_resources() {
   }
   size_t free = 0, all = 0;
   cuda::check(cudaMemGetInfo(&free, &all), "asking for the free memory of the GPU");
-  uint64_t blocks = 0;
-  cuda::check(resident_sm_copy_blocks(blocks), "asking how many thread blocks the GPU holds");
-  return {fmt::format("GPU {}", device), free, {}, blocks};
+  return {fmt::format("GPU {}", device), free, {}};
 }
 
 std::unique_ptr<Streams> make_cuda_streams(Bound bound) {

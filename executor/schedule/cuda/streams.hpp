@@ -15,7 +15,6 @@
 
 #include "executor/cuda/device/stream.hpp"
 #include "executor/schedule/backend.hpp"
-#include "executor/schedule/sm_copies.hpp"
 #include "memory.hpp"
 
 namespace chorale::schedule_run {
@@ -23,21 +22,17 @@ namespace chorale::schedule_run {
 /// Watches at which wait for a peer each stream is; the streams record this for the host.
 ///
 /// A CUDA stream that waits for a word in memory knows no deadline and no abort, so a thread watches. It
-/// stops the world when a stream has been at the same take or SM copy of the same run for too long. After the
-/// world has stopped, it sets this rank's flags until every stream has reached its end. SM copies notice by
-/// themselves that the world has stopped.
+/// stops the world when a stream has been at the same take of the same run for too long. After the world has
+/// stopped, it sets this rank's flags until every stream has reached its end.
 class Watcher {
  public:
   /// \param flags by action: the flag that it takes, at the host's address; null: it takes none
   Watcher(const Bound& bound, const RankProgram& program, std::vector<uint32_t*> flags);
   ~Watcher();
 
-  /// Returns the word of a stream. The stream writes `action + 1` there before the take or SM copy `action`,
-  /// and 0 after it.
+  /// Returns the word of a stream. The stream writes `action + 1` there before the take `action`, and 0 after
+  /// it.
   uint32_t* at(uint32_t stream) const { return at_.device() + stream; }
-  /// Returns the word where an SM copy of a stream records that it has stopped. Its kernel has ended before
-  /// the word is read.
-  uint32_t* stopped_at(uint32_t stream) const { return stopped_at_.device() + stream; }
   /// Returns the word that counts the runs.
   uint64_t* runs() const { return runs_.device(); }
 
@@ -52,7 +47,7 @@ class Watcher {
   const Bound& bound_;
   const RankProgram& program_;
   const std::vector<uint32_t*> flags_;
-  cuda::HostArray<uint32_t> at_, stopped_at_;
+  cuda::HostArray<uint32_t> at_;
   cuda::HostArray<uint64_t> runs_;
 
   struct Stand {
@@ -85,8 +80,6 @@ class CudaStreams final : public Streams {
   void call(const Action& action, cudaStream_t stream);
   void launch(const Action& action, cudaStream_t stream);
   void take(uint32_t index, cudaStream_t stream);
-  void sm_copy(uint32_t index, cudaStream_t stream);
-  void tell(uint32_t stream_index, uint32_t at, cudaStream_t stream);
   cudaStream_t stream_of(uint32_t stream, cudaStream_t main) const {
     return stream == 0 ? main : streams_[stream].get();
   }
@@ -101,7 +94,6 @@ class CudaStreams final : public Streams {
   CudaMemory memory_;
   RankProgram program_;
   Launches launches_;
-  SmCopies sm_copies_;
   std::vector<cuda::OwnedStream> streams_;             // by stream; "main" is the one that run() is given
   std::vector<std::vector<cuda::OwnedEvent>> events_;  // by action: one for each of its points
   std::unique_ptr<Watcher> watcher_;

@@ -23,7 +23,6 @@ Watcher::Watcher(const Bound& bound, const RankProgram& program, std::vector<uin
       program_(program),
       flags_(std::move(flags)),
       at_(std::max<size_t>(program.streams.size(), 1)),
-      stopped_at_(at_.size()),
       runs_(1),
       stands_(program.streams.size()) {
   thread_ = system::start_thread("watching streams", [this] { watch(); });
@@ -52,7 +51,7 @@ void Watcher::watch() {
   }
 }
 
-/// Stops the world if a stream has been at one take or SM copy of one run for too long.
+/// Stops the world if a stream has been at one take of one run for too long.
 void Watcher::look() {
   if (bound_.timeout.count() == 0) return;
   const auto now = std::chrono::steady_clock::now();
@@ -80,8 +79,7 @@ void Watcher::release() {
     const std::lock_guard lock(mutex_);
     if (report_.empty()) {
       for (size_t stream = 0; stream < stands_.size(); ++stream) {
-        uint32_t at = load_acquire(at_.host() + stream);
-        if (at == 0) at = load_acquire(stopped_at_.host() + stream);
+        const uint32_t at = load_acquire(at_.host() + stream);
         if (at == 0) continue;
         report_ += (report_.empty() ? "" : "\n  ") +
                    describe(*bound_.schedule, bound_.unrolled, bound_.rank(), program_.actions[at - 1]);

@@ -13,8 +13,8 @@
 #include "chorale/executor.hpp"
 #include "chorale/schedule.hpp"
 #include "executor/schedule/backend.hpp"
+#include "executor/schedule/copy.hpp"
 #include "executor/schedule/cuda/kernels.hpp"
-#include "executor/schedule/strided_region.hpp"
 #include "state.hpp"
 #include "streams.hpp"
 #include "tests/cuda/many_streams.hpp"
@@ -56,12 +56,11 @@ cudaError_t enqueue_count(uint64_t* count, cudaStream_t stream) {
   test::fake::enqueue(stream, [count] { ++*count; });
   return cudaSuccess;
 }
-cudaError_t enqueue_copy(const StridedRegion& region, uint32_t, cudaStream_t stream) {
-  if (region.bytes == 0) return cudaSuccess;  // there may be no memory either
-  test::fake::enqueue(stream, [region] {
-    for (uint64_t row = 0; row < region.rows; ++row)
-      std::memcpy(reinterpret_cast<void*>(region.to + row * region.to_pitch),
-                  reinterpret_cast<const void*>(region.from + row * region.from_pitch), region.bytes);
+cudaError_t enqueue_copy(const Copy& copy, uint32_t, cudaStream_t stream) {
+  if (copy.bytes == 0) return cudaSuccess;  // there may be no memory either
+  test::fake::enqueue(stream, [copy] {
+    for (uint64_t row = 0; row < copy.rows; ++row)
+      std::memcpy(copy.to + row * copy.to_pitch, copy.from + row * copy.from_pitch, copy.bytes);
   });
   return cudaSuccess;
 }
@@ -74,7 +73,7 @@ namespace {
 using schedule::Mover;
 
 constexpr int runs = 5;
-constexpr Mover movers[] = {Mover::ce_put, Mover::ce_get, Mover::kernel, Mover::staged, Mover::port};
+constexpr Mover movers[] = {Mover::ce_put, Mover::ce_get};
 
 /// Holds memory as cudaMalloc() returns it. The host can access it here.
 template <class T>
@@ -246,7 +245,7 @@ std::string launches(World& world, bool replayed) {
   return "good";
 }
 
-/// Exchanges boxes that SM copies transfer on two streams, `times` times.
+/// Exchanges boxes of any form on two streams, `times` times.
 std::string exchanged(World& world, const Exchange& of, Mover mover, int times, bool replayed) {
   const uint64_t rank = uint64_t(world.rank()), ranks = uint64_t(world.ranks());
   Array<uint8_t> x(of.in_bytes(ranks)), y(of.out_bytes(ranks));
@@ -367,7 +366,7 @@ TEST_P(FakeSchedules, RunReturnsWhileAFunctionGoesOn) {
 TEST_P(FakeSchedules, BoxesOfAnyForm) {
   CHORALE_NEEDS_GPUS(GetParam());
   const RankBody body = [](World& world) {
-    for (const Mover mover : {Mover::kernel, Mover::staged, Mover::port, Mover::plan})
+    for (const Mover mover : {Mover::ce_put, Mover::ce_get, Mover::plan})
       for (const Exchange& of :
            {Exchange{DType::i32, 5, 6, 7}, Exchange{DType::u8, 4, 5, 131}, Exchange{DType::bf16, 35, 64, 66}})
         for (const bool replayed : {false, true})
@@ -464,14 +463,6 @@ TEST(FakeScheduleFaults, APeerThatNeverRunsEndsTheWait) {
   }));
 }
 
-TEST(FakeScheduleFaults, APeerThatNeverRunsEndsTheSmCopy) {
-  for (const Mover mover : {Mover::kernel, Mover::staged, Mover::port}) {
-    const std::string what =
-        fmt::format("sm_copy via {}: recv t1[1:2, 0:1000]", schedule::mover_names[size_t(mover)]);
-    expect_good(on_processes(2, [&](World& world) { return wait_for_who_never_runs(world, mover, what); }));
-  }
-}
-
 TEST(FakeScheduleFaults, APeerThatAbortsOrDiesEndsTheWait) { expect_ends_of_runs(); }
 
 /// A call without bytes has nothing to bind, even during a capture.
@@ -515,7 +506,7 @@ TEST(FakeScheduleFaults, MemoryOfTheHostThatOneRankGivesIsAnErrorOfAll) {
 TEST(FakeScheduleFaults, WhatAnEarlierCallHasLeftIsNoFailureOfARun) {
   const Exchange of{DType::i32, 5, 6, 7};
   const RankBody body = [&](World& world) {
-    for (const Mover mover : {Mover::ce_get, Mover::kernel}) {
+    for (const Mover mover : {Mover::ce_get, Mover::plan}) {
       ScheduleRun schedule(world, exchange(2, of.dtype, {mover}), {.params = of.params()}, on_cuda());
       fake::last_error() = cudaErrorMemoryAllocation;
       const std::string said = thrown([&] {
@@ -529,24 +520,6 @@ TEST(FakeScheduleFaults, WhatAnEarlierCallHasLeftIsNoFailureOfARun) {
   };
   expect_good(on_processes(2, body));
   expect_good(on_threads(2, body));
-}
-
-/// This GPU holds 264 blocks at a time.
-TEST(FakeScheduleFaults, BlocksThatAreNotThereTogetherAreRefused) {
-  const Exchange large{DType::u8, 6, 2, (16 << 20) + 2};  // 48 and 16 MiB a transfer: 64 blocks each
-  expect_good(on_processes(4, [&](World& world) {
-    Config config = on_cuda();
-    config.mover_blocks = 64;
-    const std::string said = thrown([&] {
-      ScheduleRun schedule(world, exchange(4, large.dtype, {Mover::kernel}), {.params = large.params()},
-                           config);
-    });
-    for (const char* const part :
-         {"resources: ", "transfers of schedule 'exchange' have 768 thread blocks at a time on rank ",
-          "(stream 'top' 384, 'rest' 384)", "GPU 0 holds 264 of them", "CHORALE_MOVER_BLOCKS"})
-      if (said.find(part) == std::string::npos) return said;
-    return std::string("good");
-  }));
 }
 
 }  // namespace

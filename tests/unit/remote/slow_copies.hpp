@@ -37,8 +37,8 @@ class SlowCopies final : public remote::Copies {
   uint64_t ended_out() override { return out_.ask(); }
   uint64_t ended_in() override { return in_.ask(); }
   void finish() override {
-    while (!out_.waiting.empty()) out_.sm_copy_out();
-    while (!in_.waiting.empty()) in_.sm_copy_out();
+    while (!out_.waiting.empty()) out_.carry_out();
+    while (!in_.waiting.empty()) in_.carry_out();
   }
 
  private:
@@ -54,10 +54,10 @@ class SlowCopies final : public remote::Copies {
     int asked = 0;
 
     uint64_t ask() {
-      if (!waiting.empty() && ++asked % 3 == 0) sm_copy_out();
+      if (!waiting.empty() && ++asked % 3 == 0) carry_out();
       return ended;
     }
-    void sm_copy_out() {
+    void carry_out() {
       std::memcpy(waiting.front().to, waiting.front().from, waiting.front().bytes);
       waiting.pop_front();
       ++ended;

@@ -92,8 +92,7 @@ TEST(ScheduleExtents, MayBeZero) {
         {"op":"group","token":1,"do":[{"op":"send","src":["t"],"peer":["-",1,"rank"]},{"op":"recv","dst":["c"],"peer":["-",1,"rank"]}]},
         {"op":"wait","token":1}]})"));
     for (const schedule::Mover mover :
-         {schedule::Mover::ce_put, schedule::Mover::ce_get, schedule::Mover::kernel, schedule::Mover::staged,
-          schedule::Mover::port, schedule::Mover::plan}) {
+         {schedule::Mover::ce_put, schedule::Mover::ce_get, schedule::Mover::plan}) {
       run_local(2, [&, n = n](World& world) {
         std::vector<float> c(size_t(4 * n) + 1, 7);
         ScheduleRun schedule(world, plan, {.buffers = {{"c", c.data()}}, .mover = mover});

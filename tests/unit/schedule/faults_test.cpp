@@ -144,7 +144,7 @@ TEST(ScheduleFaults, InputsThatTheScheduleWritesMayNotShareMemory) {
       "usage: the buffers of 'x' and 'w' overlap: give each tensor memory of its own; only "
       "inputs that the schedule does not write may share it";
   EXPECT_EQ(bound(R"({"op":"fill","dst":["w"],"value":1},)"), shares);
-  for (const std::string via : {"ce_put", "ce_get", "kernel"}) {
+  for (const std::string via : {"ce_put", "ce_get", "plan"}) {
     const std::string end = R"("peer":["-",1,"rank"],"via":")" + via + R"("})";
     EXPECT_EQ(bound(R"({"op":"group","token":1,"do":[{"op":"send","src":["x"],)" + end +
                     R"(,{"op":"recv","dst":["w"],)" + end + R"(]},{"op":"wait","token":1},)"),

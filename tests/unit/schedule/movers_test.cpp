@@ -1,5 +1,4 @@
-// These tests check transfers that thread blocks carry out: boxes of any form, several movers at once, and
-// faults.
+// These tests check transfers via every mover: boxes of any form, several movers at once, and faults.
 
 #include <gtest/gtest.h>
 
@@ -10,7 +9,7 @@
 
 #include "chorale/dsl/registry.hpp"
 #include "chorale/schedule.hpp"
-#include "executor/schedule/sm_copy.hpp"
+#include "executor/schedule/copy_part.hpp"
 #include "tests/unit/schedule/exchange.hpp"
 #include "tests/unit/schedule/schedules.hpp"
 #include "tests/unit/thrown.hpp"
@@ -21,8 +20,7 @@ namespace {
 
 using schedule::Mover;
 
-constexpr Mover carried[] = {Mover::kernel, Mover::staged, Mover::port};
-constexpr Mover by_blocks[] = {Mover::kernel, Mover::staged, Mover::port, Mover::plan};
+constexpr Mover all_movers[] = {Mover::ce_put, Mover::ce_get, Mover::plan};
 
 const Exchange exchanges[] = {
     {DType::i32, 5, 6, 7},    // short rows
@@ -34,12 +32,9 @@ const Exchange exchanges[] = {
 
 /// Runs with new data on one binding.
 /// \return "good", or the error
-std::string exchanged(World& world, const Exchange& of, const std::vector<Mover>& via, int runs,
-                      unsigned blocks = 8) {
+std::string exchanged(World& world, const Exchange& of, const std::vector<Mover>& via, int runs) {
   const uint64_t rank = uint64_t(world.rank()), ranks = uint64_t(world.ranks());
-  Config config = Config::load();
-  config.mover_blocks = blocks;
-  ScheduleRun schedule(world, exchange(uint32_t(ranks), of.dtype, via), {.params = of.params()}, config);
+  ScheduleRun schedule(world, exchange(uint32_t(ranks), of.dtype, via), {.params = of.params()});
   for (int run = 0; run < runs; ++run) {
     const std::vector<uint8_t> in = exchange_input(of, run, rank, ranks);
     std::memcpy(schedule.buffer("X"), in.data(), in.size());
@@ -62,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Exchanges, testing::Values(1, 2, 3, 4, 8), testi
 
 TEST_P(Exchanges, BoxesOfAnyForm) {
   run_local(GetParam(), [](World& world) {
-    for (const Mover mover : by_blocks)
+    for (const Mover mover : all_movers)
       for (const Exchange& of : exchanges) EXPECT_EQ(exchanged(world, of, {mover}, 5), "good");
   });
 }
@@ -70,21 +65,19 @@ TEST_P(Exchanges, BoxesOfAnyForm) {
 TEST_P(Exchanges, MoversSideBySide) {
   run_local(GetParam(), [](World& world) {
     for (const Exchange& of : exchanges) {
-      EXPECT_EQ(exchanged(world, of, {Mover::kernel, Mover::staged, Mover::port}, 10), "good");
+      EXPECT_EQ(exchanged(world, of, {Mover::plan, Mover::ce_put, Mover::ce_get}, 10), "good");
       EXPECT_EQ(
-          exchanged(world, of, {Mover::ce_put, Mover::staged, Mover::ce_get, Mover::plan, Mover::kernel}, 10),
+          exchanged(world, of, {Mover::ce_put, Mover::plan, Mover::ce_get, Mover::plan, Mover::ce_put}, 10),
           "good");
     }
   });
 }
 
-TEST(Movers, OneBlockOrMany) {
+TEST(Movers, ManyBlocks) {
   run_local(3, [](World& world) {
-    // A transfer has up to 570 KB, so its ring is used again and again. Blocks and tiles end within rows.
+    // A transfer has up to 570 KB, so via `plan` it has several blocks. They end within rows.
     const Exchange large{DType::i32, 12, 65, 251};
-    for (const Mover mover : by_blocks)
-      for (const unsigned blocks : {1u, 3u, 64u})
-        EXPECT_EQ(exchanged(world, large, {mover}, 1, blocks), "good");
+    for (const Mover mover : all_movers) EXPECT_EQ(exchanged(world, large, {mover}, 1), "good");
   });
 }
 
@@ -92,7 +85,7 @@ TEST(Movers, RanksAsProcesses) {
   const std::string address = fresh_address();
   Processes all(4, [&](int rank) {
     World world = World::join(address, rank, 4);
-    for (const Mover mover : by_blocks) {
+    for (const Mover mover : all_movers) {
       for (const Exchange& of : exchanges) {
         std::string said = exchanged(world, of, {mover}, 10);
         if (said != "good") return said;
@@ -107,7 +100,7 @@ TEST(Movers, EveryOrderOfFibersGivesTheSame) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     run_local(3,
               [](World& world) {
-                for (const Mover mover : by_blocks)
+                for (const Mover mover : all_movers)
                   for (const Exchange& of : {exchanges[0], exchanges[2]})
                     EXPECT_EQ(exchanged(world, of, {mover}, 3), "good");
               },
@@ -129,17 +122,20 @@ TEST(Movers, RowsByWords) {
             std::vector<uint8_t> expected(to.size() * 8);
             for (uint64_t row = 0; row < rows; ++row)
               std::memcpy(expected.data() + shift + row * to_pitch, source + shift + row * from_pitch, bytes);
-            const schedule_run::StridedRegion region{.to = reinterpret_cast<uint64_t>(to.data()) + shift,
-                                                     .from = reinterpret_cast<uint64_t>(from.data()) + shift,
-                                                     .bytes = bytes,
-                                                     .rows = rows,
-                                                     .to_pitch = to_pitch,
-                                                     .from_pitch = from_pitch};
+            const schedule_run::Copy copy{.to = reinterpret_cast<char*>(to.data()) + shift,
+                                          .from = reinterpret_cast<const char*>(source) + shift,
+                                          .bytes = bytes,
+                                          .rows = rows,
+                                          .to_pitch = to_pitch,
+                                          .from_pitch = from_pitch};
             for (uint32_t thread = 0; thread < threads; ++thread) {
               Group group;
               group.rank = thread;
               group.size = threads;
-              schedule_run::copy_by_words(group, region);
+              // As thread blocks do, each part copies a share of the bytes, which may end within a row.
+              const uint64_t middle = bytes * rows / 3;
+              schedule_run::copy_part(group, copy, 0, middle);
+              schedule_run::copy_part(group, copy, middle, bytes * rows);
             }
             ASSERT_EQ(std::memcmp(to.data(), expected.data(), expected.size()), 0)
                 << threads << " threads, " << rows << " rows of " << bytes << ", " << shift << " and " << gap;
@@ -183,25 +179,14 @@ std::array<std::string, 3> without_rank_2(Mover mover) {
   return said;
 }
 
-TEST(MoverFaults, APeerThatNeverRunsIsNamedWithTheLine) {
-  for (const Mover mover : carried) {
-    const std::string via = "sm_copy via " + std::string(schedule::mover_names[size_t(mover)]);
-    const auto said = without_rank_2(mover);
-    for (const std::string& one : said) expect_parts(one, {"timed_out: ", "waited 2 s", via});
-    // Rank 0 sends to rank 2 at i = 1, and rank 1 receives from it.
-    expect_parts(said[0], {"rank 0, stream comm, i = 1: " + via, "send t0[0:1, 0:100] to rank 2 (ag.cpp:1"});
-    expect_parts(said[1], {"rank 1, stream comm, i = 1: " + via, "recv t1[2:3, 0:100] from rank 2"});
-  }
-}
-
 TEST(MoverFaults, APeerThatNeverLaunchesIsNamedWithTheLine) {
   for (const std::string& one : without_rank_2(Mover::plan))
     expect_parts(one,
                  {"timed_out: ", "rank 0 block 0 op 1 (ag.cpp:12) wait on memory channel 0 from rank 2"});
 }
 
-TEST(MoverFaults, WhatAFunctionThrowsEndsEveryCarry) {
-  for (const Mover mover : by_blocks) {
+TEST(MoverFaults, WhatAFunctionThrowsEndsEveryTransfer) {
+  for (const Mover mover : all_movers) {
     std::string said[3];
     run_local(3, [&](World& world) {
       ScheduleArguments given = arguments(10000, mover);
@@ -225,7 +210,7 @@ TEST(MoverFaults, WhatAFunctionThrowsEndsEveryCarry) {
 }
 
 TEST(MoverFaults, APeerThatDiesIsNamed) {
-  for (const Mover mover : carried) {
+  for (const Mover mover : all_movers) {
     const std::string address = fresh_address();
     Processes all(2, [&](int rank) {
       World world = World::join(address, rank, 2, {.timeout = std::chrono::minutes(5)});
@@ -252,28 +237,14 @@ Plan sends_first(const char* mover) {
 
 TEST(MoverFaults, ADeadlockIsAFinding) {
   run_local(2, [](World& world) {
-    for (const char* const mover : {"kernel", "staged", "port"}) {
+    for (const char* const mover : {"ce_put", "ce_get", "plan"}) {
       expect_parts(thrown([&] { ScheduleRun schedule(world, sends_first(mover), {}); }),
                    {"usage: ", "ag.cpp:11: error: the send to rank 1 on rank 0 never ends", "[deadlock]"});
     }
   });
 }
 
-TEST(MoverFaults, FibersSeeADeadlockAtOnce) {
-  std::string said[2];
-  run_local(2,
-            [&](World& world) {
-              ScheduleRun schedule(world, sends_first("kernel"), {.check = false});
-              said[world.rank()] = thrown([&] { schedule.run(); });
-            },
-            {.seed = 1});
-  for (const std::string& one : said)
-    expect_parts(one,
-                 {"deadlock: ", "rank 0, stream main: sm_copy via kernel: send s", "to rank 1 (ag.cpp:11)",
-                  "rank 1, stream main: sm_copy via kernel: send s", "to rank 0 (ag.cpp:11)"});
-}
-
-/// A rank's SM copies follow the order of movers: what ends with copy engines need not end with others.
+/// Via `plan` a group is one launch: what ends with copy engines need not end with launches.
 TEST(MoverFaults, TheCheckKnowsWhatMoversTransfersGet) {
   const Plan plan = plan_of(
       rotated_form, "{}",
@@ -281,14 +252,14 @@ TEST(MoverFaults, TheCheckKnowsWhatMoversTransfersGet) {
       R"({"op":"if","p":["==","rank",0],
           "then":[{"op":"fill","dst":["t"],"value":0},
                   {"op":"group","token":1,"do":[
-                    {"op":"send","src":["s",[0,0,4]],"peer":1,"tag":1,"via":"kernel"},
+                    {"op":"send","src":["s",[0,0,4]],"peer":1,"tag":1,"via":"plan"},
                     {"op":"send","src":["s",[0,4,4]],"peer":1,"tag":2}],"at":0},
                   {"op":"wait","token":1}],
           "else":[{"op":"recv","dst":["t",[0,4,4]],"peer":0,"tag":2,"at":1},
-                  {"op":"recv","dst":["t",[0,0,4]],"peer":0,"tag":1,"via":"kernel","at":2}]})",
+                  {"op":"recv","dst":["t",[0,0,4]],"peer":0,"tag":1,"via":"plan","at":2}]})",
       "");
   run_local(2, [&](World& world) {
-    expect_parts(thrown([&] { ScheduleRun schedule(world, plan, {.mover = Mover::staged}); }),
+    expect_parts(thrown([&] { ScheduleRun schedule(world, plan, {.mover = Mover::plan}); }),
                  {"[deadlock]", "with its movers"});
     ScheduleRun schedule(world, plan, {.mover = Mover::ce_put});
     EXPECT_EQ(thrown([&] { schedule.run(); }), "nothing");
@@ -346,41 +317,6 @@ TEST(MoverFaults, APlanWithTheNameOfAGroupIsRefused) {
       expect_parts(one, {"usage: ", "called \"group 1 via 'plan'\"", "give it another name"});
     EXPECT_EQ(said("own", {{"own", own}}), "nothing");
     world.barrier();
-  });
-}
-
-TEST(MoverFaults, WhatCannotBeIsRefused) {
-  run_local(2, [](World& world) {
-    Config config = Config::load();
-    config.mover_blocks = world.rank() ? 4u : 8u;
-    expect_parts(thrown([&] {
-                   ScheduleRun schedule(world, allgather_p2p(rotated_form), arguments(8, Mover::kernel),
-                                        config);
-                 }),
-                 {"mismatch: ranks 0 and 1 disagree", "mover_blocks = 8", "mover_blocks = 4"});
-  });
-}
-
-TEST(MoverFaults, TooManyChannelsAreRefused) {
-  std::string transfers;
-  for (int tag = 0; tag < 17; ++tag) {
-    transfers += fmt::format(
-        R"({0}{{"op":"send","src":["s",[0,{1},4194304]],"peer":["-",1,"rank"],"tag":{2}}},
-              {{"op":"recv","dst":["t",[0,{1},4194304]],"peer":["-",1,"rank"],"tag":{2}}})",
-        tag ? "," : "", tag * 4194304, tag);
-  }
-  const Plan plan = plan_of(rotated_form, "{}",
-                            R"({"name":"s","dtype":"u8","shape":[71303168],"role":"in"},
-                               {"name":"t","dtype":"u8","shape":[71303168],"role":"out"})",
-                            R"({"op":"group","token":1,"do":[)" + transfers + R"(],"at":0},
-                               {"op":"wait","token":1})",
-                            "");
-  run_local(2, [&](World& world) {
-    Config config = Config::load();
-    config.mover_blocks = 64;
-    expect_parts(thrown([&] { ScheduleRun schedule(world, plan, {.mover = Mover::staged}, config); }),
-                 {"usage: ",
-                  "transfers via 'staged' need 1088 channels between two ranks, and there are at most 1024"});
   });
 }
 

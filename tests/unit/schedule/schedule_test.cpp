@@ -23,7 +23,7 @@ namespace {
 using schedule::Mover;
 
 constexpr int most_runs = 10;
-constexpr Mover movers[] = {Mover::ce_put, Mover::ce_get, Mover::kernel, Mover::staged, Mover::port};
+constexpr Mover movers[] = {Mover::ce_put, Mover::ce_get};
 
 int32_t value_at(int run, int rank, uint64_t index) {
   return int32_t((uint64_t(run) * 1000003 + uint64_t(rank) * 8191 + index) * 2654435761u);

@@ -56,10 +56,10 @@ dsl::Compiled compiled(const TuneConfig& config) {
 TEST(TunedSchedules, OrderStyleAndMoverGoFromATableToARun) {
   TuneKey key{.kind = "ag_matmul_layout", .world = ranks, .bytes = m * k * 4, .rows = m};
   const std::vector<TuneConfig> candidates{{.mover = "ce_get", .order = "rotated", .style = "ahead"},
-                                           {.mover = "kernel", .order = "ring", .style = "split"},
-                                           {.mover = "staged", .order = "linear", .style = "pool"},
+                                           {.mover = "plan", .order = "ring", .style = "split"},
+                                           {.mover = "ce_put", .order = "linear", .style = "pool"},
                                            {.order = "ring", .style = "ahead"},
-                                           {.mover = "kernle"}};
+                                           {.mover = "kernel"}};
   TuneTable table;
   const std::vector<Measurement> all = tune(
       table, key, candidates,
@@ -89,10 +89,13 @@ TEST(TunedSchedules, OrderStyleAndMoverGoFromATableToARun) {
 
 TEST(TunedSchedules, AMoverThatIsNoneIsRefused) {
   EXPECT_EQ(tuned_mover({}), schedule::Mover::ce_put);
-  EXPECT_EQ(tuned_mover({}, schedule::Mover::port), schedule::Mover::port);
-  EXPECT_EQ(tuned_mover({.mover = "staged"}), schedule::Mover::staged);
-  EXPECT_EQ(thrown([] { tuned_mover({.mover = "kernle"}); }),
-            "usage: a configuration has the mover 'kernle', did you mean 'kernel'?");
+  EXPECT_EQ(tuned_mover({}, schedule::Mover::ce_get), schedule::Mover::ce_get);
+  EXPECT_EQ(tuned_mover({.mover = "plan"}), schedule::Mover::plan);
+  EXPECT_EQ(thrown([] { tuned_mover({.mover = "kernel"}); }),
+            "usage: a configuration has the mover 'kernel', expected one of automatic, ce_put, ce_get, plan");
+  EXPECT_EQ(thrown([] { tuned_mover({.mover = "ce_gte"}); }),
+            "usage: a configuration has the mover 'ce_gte', expected one of automatic, ce_put, ce_get, plan, "
+            "did you mean 'ce_get'?");
 }
 
 }  // namespace

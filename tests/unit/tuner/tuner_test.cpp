@@ -45,7 +45,7 @@ TEST(Tuner, TablesReadAsTheyWereWritten) {
   other.device = "NVIDIA \"H200\"";
   other.backend = "cuda";
   other.variant = "fp8";
-  table.set(other, {.blocks = 8, .threads = 512, .slots = 4, .mover = "kernel", .plan = "allreduce_ring"},
+  table.set(other, {.blocks = 8, .threads = 512, .slots = 4, .mover = "plan", .plan = "allreduce_ring"},
             1234.5);
   table.set(key_of(4096), {.blocks = 2}, 10);
   table.set(key_of(64), {}, 5);

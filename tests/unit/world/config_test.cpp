@@ -61,7 +61,6 @@ TEST(Config, Defaults) {
             "round_scratch = 32M  (default)\n"
             "scratch = 1G  (default)\n"
             "max_blocks = 0  (default)\n"
-            "mover_blocks = 8  (default)\n"
             "require_proof = false  (default)\n");
 }
 
@@ -86,7 +85,6 @@ TEST(Config, EnvironmentWinsOverTheFileAndCodeOverBoth) {
                                    "round_scratch = 32M  (default)\n"
                                    "scratch = 1G  (default)\n"
                                    "max_blocks = 0  (default)\n"
-                                   "mover_blocks = 8  (default)\n"
                                    "require_proof = true  (" +
                                    file.path + ")\n");
   EXPECT_EQ(config.local().timeout, 500ms);

@@ -58,15 +58,16 @@ enum class StepKind : uint8_t {
           ///< With a `name` and no transfers it is the end of a collective
   wait,   ///< waits for all transfers of group `token`, a position in the steps of this rank
   // The next three exist only after expand_movers().
-  put,      ///< copies reads[0] here to writes[0] at rank `peer`
-  get,      ///< copies reads[0] at rank `peer` to writes[0] here
-  sm_copy,  ///< runs `transfers` at once, in both directions, by one mover that uses thread blocks. The
-            ///< stream goes on when all have ended
+  put,       ///< copies reads[0] here to writes[0] at rank `peer`
+  get,       ///< copies reads[0] at rank `peer` to writes[0] here
+  exchange,  ///< runs `transfers` at once, in both directions. The stream goes on when all have ended. Via
+             ///< `plan` all ranks take part, as in a launch. With an open mover, an end knows only that the
+             ///< other end has begun
 };
 /// Holds the words of messages and dumps, by StepKind.
-inline constexpr std::string_view step_names[] = {"copy",    "fill", "call", "launch", "after",
-                                                  "barrier", "mark", "post", "take",   "group",
-                                                  "wait",    "put",  "get",  "sm_copy"};
+inline constexpr std::string_view step_names[] = {"copy",    "fill", "call", "launch",  "after",
+                                                  "barrier", "mark", "post", "take",    "group",
+                                                  "wait",    "put",  "get",  "exchange"};
 
 /// Describes one end of a transfer.
 struct ConcreteTransfer {
@@ -113,7 +114,7 @@ struct Step {
 };
 
 /// Holds both ends of a transfer. Each end is a rank, a step, and the position among the transfers of the
-/// step. After expand_movers() only the transfers of `sm_copy` steps have pairs. Flags replace the pairs of
+/// step. After expand_movers() only the transfers of `exchange` steps have pairs. Flags replace the pairs of
 /// copy engines.
 struct Pair {
   struct End {
@@ -137,7 +138,7 @@ struct Concrete {
 struct Settings {
   uint32_t ranks = 0;               ///< number of ranks
   Values params = {};               ///< values that override the schedule's own
-  Mover automatic = Mover::ce_put;  ///< the mover that `automatic` stands for
+  Mover automatic = Mover::ce_put;  ///< the mover that `automatic` stands for; `automatic`: it stays open
 };
 
 /// Makes a host schedule concrete for one number of ranks.
@@ -145,7 +146,7 @@ struct Settings {
 ///   transfers, tokens. If there are any, do not use the result
 Concrete concretise(const Schedule&, const Settings&, Diagnostics& findings);
 
-/// Replaces each transfer by the steps that move its bytes: flags, puts, gets and SM copies. No group or wait
+/// Replaces each transfer by the steps that move its bytes: flags, puts, gets and exchanges. No group or wait
 /// is left.
 ///
 /// With ce_put, the receiver posts a credit. The sender takes it, puts, and posts the data flag, which the
@@ -157,13 +158,14 @@ Concrete expand_movers(const Concrete&);
 
 /// Runs every check for each of Schedule::ranks. Stops after the first number of ranks with findings.
 /// \param params  values that override the schedule's own
-/// \param automatic  the mover that `automatic` stands for
+/// \param automatic  the mover that `automatic` stands for. With `automatic` it stays open: an end of a
+///   transfer waits until the other end has begun, and learns nothing else
 Diagnostics check(const Schedule&, const Values& params = {}, Mover automatic = Mover::ce_put);
 
 /// Runs every check when the movers are not chosen yet. For transfers that leave the mover open, it checks
-/// ce_put, ce_get and kernel, because they order different things. A schedule that passes can be bound with
-/// any mover. There is one more rule for groups with mover `plan`: their ranks may exchange only with each
-/// other. Binding checks it.
+/// ce_put and ce_get, and it leaves the mover open, because these order different things. A schedule that
+/// passes can be bound with any mover. There is one more rule for groups with mover `plan`: their ranks may
+/// exchange only with each other. Binding checks it.
 Diagnostics check_unbound(const Schedule&);
 
 /// Returns the application's declaration of a call's function; null if the function is built in.

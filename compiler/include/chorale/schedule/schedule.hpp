@@ -32,9 +32,6 @@ enum class Mover : uint8_t {
   automatic,  ///< the executor chooses when it binds
   ce_put,     ///< a copy engine of the sender writes into the receiver's tensor
   ce_get,     ///< a copy engine of the receiver reads the sender's tensor
-  kernel,     ///< thread blocks of the sender write into the receiver's tensor
-  staged,     ///< thread blocks of both ranks move tiles through a ring in the sender's memory
-  port,       ///< as staged, over a proxy
   plan        ///< the groups of all ranks are one launch of a plan of thread blocks
 };
 
@@ -42,8 +39,7 @@ enum class Mover : uint8_t {
 inline constexpr std::string_view tag_names[] = {"", "ranks", "lanes"};
 inline constexpr std::string_view space_names[] = {"local", "window", "host"};
 inline constexpr std::string_view role_names[] = {"in", "out", "temp"};
-inline constexpr std::string_view mover_names[] = {"automatic", "ce_put", "ce_get", "kernel",
-                                                   "staged",    "port",   "plan"};
+inline constexpr std::string_view mover_names[] = {"automatic", "ce_put", "ce_get", "plan"};
 
 /// Describes one axis of a tensor.
 struct Axis {

@@ -73,7 +73,7 @@ TEST(HostChecks, MistakesAreFound) {
            R"(},{"op":"post","lane":"b","flag":"ready","peer":)" + peer +
            R"(},{"op":"join","lanes":["a","b"]})",
        "never ends if all streams of a rank are one queue, which CUDA may make of them [one_queue]"},
-      // a receive that begins ahead: with a kernel as its mover it would block the queue
+      // a receive that begins ahead: with a plan as its mover it would block the queue
       {R"({"op":"fork","lanes":["a","b"]},
           {"op":"group","lane":"a","token":1,"do":[{"op":"recv","dst":["y"],"peer":)" +
            peer + R"(}]},{"op":"send","lane":"b","src":["x"],"peer":)" + peer +

@@ -64,7 +64,7 @@ bool comes_to_its_end(const Concrete& made) {
 
 TEST(ExpandMovers, FlagsArePostedAndTakenOnceAndNobodyWaitsForever) {
   const Schedule allgather = schedule(allgather_p2p());
-  for (const Mover mover : {Mover::ce_put, Mover::ce_get, Mover::kernel}) {
+  for (const Mover mover : {Mover::ce_put, Mover::ce_get, Mover::plan}) {
     for (const uint32_t ranks : {1u, 2u, 3u, 4u, 8u}) {
       Diagnostics out;
       const Concrete made = expand_movers(
@@ -78,7 +78,7 @@ TEST(ExpandMovers, FlagsArePostedAndTakenOnceAndNobodyWaitsForever) {
           moves += step.kind == StepKind::put || step.kind == StepKind::get;
         }
       }
-      EXPECT_EQ(moves, mover == Mover::kernel ? 0 : ranks * (ranks - 1));
+      EXPECT_EQ(moves, mover == Mover::plan ? 0 : ranks * (ranks - 1));
     }
   }
 }

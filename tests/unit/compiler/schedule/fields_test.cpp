@@ -66,7 +66,7 @@ void set(Transfers, Schedule& s, Op& group, bool second) {
   for (Transfer& one : group.transfers) {
     one.is_send = &one == &group.transfers[second];
     one.tag = 5;
-    one.mover = Mover::port;
+    one.mover = Mover::plan;
     set(OneView{}, s, one.view, second);
     set(Number{}, s, one.peer, second);
   }

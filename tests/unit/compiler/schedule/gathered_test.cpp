@@ -31,15 +31,16 @@ std::string found(const std::string& text, Mover mover = Mover::ce_put) {
 }
 
 TEST(HostGathered, EachSliceIsAtItsPlace) {
-  for (const Mover mover : {Mover::ce_put, Mover::ce_get, Mover::kernel})
+  for (const Mover mover : {Mover::automatic, Mover::ce_put, Mover::ce_get})
     EXPECT_EQ(found(gather(R"("i")"), mover), "");
 }
 
 /// The writing line is the put of another rank, or a receive.
 TEST(HostGathered, ASliceAtAnotherPlaceIsFound) {
   const std::string next = R"(["%",["+","i",1],"ranks"])";
-  const std::pair<Mover, const char*> cases[] = {
-      {Mover::ce_put, "rank 1, i = 0"}, {Mover::ce_get, "rank 0, i = 1"}, {Mover::kernel, "rank 0, i = 1"}};
+  const std::pair<Mover, const char*> cases[] = {{Mover::ce_put, "rank 1, i = 0"},
+                                                 {Mover::ce_get, "rank 0, i = 1"},
+                                                 {Mover::automatic, "rank 0, i = 1"}};
   for (const auto& [mover, writer] : cases) {
     EXPECT_EQ(
         found(gather(next), mover),

@@ -65,7 +65,7 @@ inline std::string one_of_everything() {
           {"op":"wait","lane":["pool","i"],"token":[3,"i"]}
         ]},
         {"op":"send","src":["A"],"peer":["%",["+","rank",1],"ranks"],"tag":1},
-        {"op":"recv","dst":["G"],"peer":0,"via":"kernel"},
+        {"op":"recv","dst":["G"],"peer":0,"via":"plan"},
         {"op":"fill","dst":["G"],"value":-1},
         {"op":"collective","token":4,"kind":"broadcast","dst":["G"],"src":["A"],"root":2},
         {"op":"collective","token":5,"kind":"allreduce","dst":["G"],"src":["A"],"reduce":"max"},

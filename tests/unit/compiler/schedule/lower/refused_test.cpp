@@ -195,10 +195,10 @@ TEST(Refused, All) {
       "1 error\n",
       gather, {.order = Order::ring, .style = StreamStyle::ahead});
   SAYS(
-      "here: error: the stream style ahead needs copy engines, but the transfers are via kernel [tags]\n"
+      "here: error: the stream style ahead needs copy engines, but the transfers are via plan [tags]\n"
       "help: use via ce_put or ce_get, or the style split\n"
       "1 error\n",
-      gather, {.style = StreamStyle::ahead, .via = schedule::Mover::kernel});
+      gather, {.style = StreamStyle::ahead, .via = schedule::Mover::plan});
   const auto scatter = [&](Schedule& s) {
     s.sum(s.output("y", f32, {over_ranks(s.ranks()), 3}),
           s.input("x", f32, {over_ranks(s.ranks()), s.ranks(), 3}), 0);
