@@ -54,16 +54,21 @@ class Writer {
   void operands(const Op&, std::span<const Operand>, bool in_dst, uint32_t rank);
   void body(const ThreadBlock&, const Op* ops, uint32_t at, uint32_t end, uint32_t rank, const char* indent);
 
-  template <class Range>
-  void numbers(const Range& values) {
+  /// Writes a list on one line.
+  template <class Range, class Each>
+  void list(const Range& items, Each&& each) {
     text += '[';
-    const char* comma = "";
-    for (const auto value : values) {
-      text += comma;
-      json::append(text, uint64_t(value));
-      comma = ",";
+    bool first = true;
+    for (const auto& item : items) {
+      if (!std::exchange(first, false)) text += ',';
+      each(item);
     }
     text += ']';
+  }
+
+  template <class Range>
+  void numbers(const Range& values) {
+    list(values, [&](const auto value) { json::append(text, uint64_t(value)); });
   }
 
   /// Writes each of `items` on a separate line.
@@ -184,25 +189,17 @@ void Writer::block(const ThreadBlock& block, uint32_t rank) {
     at = operation(block, block.ops.data(), at, end, rank, "            ");
     if (text.size() > 1 << 16) flush();
   }
-  put(text, end ? "\n          ],\n          \"channels\": [" : "],\n          \"channels\": [");
-  const char* comma = "";
-  for (const ChannelRefs& refs : block.channels) {
-    put(text, comma, "{\"channel_type\":\"", name_of(refs.type), "\",\"channel_ids\":");
-    numbers(refs.ids);
-    extra(refs.extra);
+  const auto refs = [&](const auto& each, string_view type, string_view ids) {
+    put(text, "{\"", type, "\":\"", name_of(each.type), "\",\"", ids, "\":");
+    numbers(each.ids);
+    extra(each.extra);
     text += '}';
-    comma = ",";
-  }
-  put(text, "],\n          \"remote_buffer_refs\": [");
-  comma = "";
-  for (const RemoteBufferRefs& refs : block.remote_buffers) {
-    put(text, comma, "{\"access_channel_type\":\"", name_of(refs.type), "\",\"remote_buffer_ids\":");
-    numbers(refs.ids);
-    extra(refs.extra);
-    text += '}';
-    comma = ",";
-  }
-  text += ']';
+  };
+  put(text, end ? "\n          ],\n          \"channels\": " : "],\n          \"channels\": ");
+  list(block.channels, [&](const ChannelRefs& each) { refs(each, "channel_type", "channel_ids"); });
+  put(text, ",\n          \"remote_buffer_refs\": ");
+  list(block.remote_buffers,
+       [&](const RemoteBufferRefs& each) { refs(each, "access_channel_type", "remote_buffer_ids"); });
   extra_line(block.extra, "          ");
   put(text, "\n        }");
 }
@@ -210,15 +207,12 @@ void Writer::block(const ThreadBlock& block, uint32_t rank) {
 void Writer::channel(const ChannelRecord& record) {
   put(text, "{\"channel_type\":\"", name_of(record.type), "\"");
   if (is_switched(record.type)) {
-    put(text, ",\"buffer_type\":\"", letter(uint32_t(record.buffer)), "\",\"rank_groups\":[");
-    const char* comma = "";
-    for (const std::vector<uint32_t>& group : record.rank_groups) {
-      put(text, comma, "{\"size\":", uint64_t(group.size()), ",\"ranks\":");
+    put(text, ",\"buffer_type\":\"", letter(uint32_t(record.buffer)), "\",\"rank_groups\":");
+    list(record.rank_groups, [&](const std::vector<uint32_t>& group) {
+      put(text, "{\"size\":", uint64_t(group.size()), ",\"ranks\":");
       numbers(group);
       text += '}';
-      comma = ",";
-    }
-    text += ']';
+    });
   } else {
     put(text, ",\"connected_to\":");
     numbers(record.connected_to);
@@ -237,23 +231,13 @@ void Writer::gpu(const Gpu& gpu) {
   put(text, ",\n      \"remote_buffers\": ");
   lines(gpu.remote_buffers, "      ", [&](const RemoteBuffer& buffer) {
     put(text, "{\"rank\":", uint64_t(buffer.rank), ",\"type\":\"", letter(uint32_t(buffer.buffer)),
-        "\",\"access_channel_types\":[");
-    const char* comma = "";
-    for (const ChannelType type : buffer.access) {
-      put(text, comma, "\"", name_of(type), "\"");
-      comma = ",";
-    }
-    text += ']';
+        "\",\"access_channel_types\":");
+    list(buffer.access, [&](const ChannelType type) { put(text, "\"", name_of(type), "\""); });
     extra(buffer.extra);
     text += '}';
   });
-  put(text, ",\n      \"semaphores\": [");
-  const char* comma = "";
-  for (const int64_t value : gpu.semaphores) {
-    put(text, comma, "{\"init_value\":", uint64_t(value), "}");
-    comma = ",";
-  }
-  text += ']';
+  put(text, ",\n      \"semaphores\": ");
+  list(gpu.semaphores, [&](const int64_t value) { put(text, "{\"init_value\":", uint64_t(value), "}"); });
   extra_line(gpu.extra, "      ");
   put(text, "\n    }");
 }
@@ -262,19 +246,10 @@ void Writer::gpu(const Gpu& gpu) {
 void Writer::post() {
   put(text, ",\n    \"post\": ");
   lines(plan_.extension.post, "    ", [&](const std::vector<std::vector<Contribution>>& segments) {
-    text += '[';
-    const char* between_segments = "";
-    for (const std::vector<Contribution>& segment : segments) {
-      put(text, between_segments, "[");
-      between_segments = ",";
-      const char* comma = "";
-      for (const Contribution& part : segment) {
-        put(text, comma, "[", uint64_t(part.rank), ",", part.chunk, "]");
-        comma = ",";
-      }
-      text += ']';
-    }
-    text += ']';
+    list(segments, [&](const std::vector<Contribution>& segment) {
+      list(segment,
+           [&](const Contribution& part) { put(text, "[", uint64_t(part.rank), ",", part.chunk, "]"); });
+    });
   });
 }
 
@@ -288,14 +263,8 @@ void Writer::extension() {
   if (!any) return;
   put(text, ",\n  \"chorale\": {\n    \"version\": \"1.0\"");
   if (!own.requirements.empty()) {
-    put(text, ",\n    \"requires\": [");
-    const char* comma = "";
-    for (const std::string& feature : own.requirements) {
-      text += comma;
-      quote(text, feature);
-      comma = ",";
-    }
-    text += ']';
+    put(text, ",\n    \"requires\": ");
+    list(own.requirements, [&](const std::string& feature) { quote(text, feature); });
   }
   if (rooted) put(text, ",\n    \"root\": ", uint64_t(own.root));
   if (segmented) {

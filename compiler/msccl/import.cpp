@@ -47,19 +47,98 @@ class Lowering {
  public:
   Lowering(const Algorithm& algorithm, const Findings& findings, Plan& plan);
 
-  void connections(const std::vector<Connection>&, const std::vector<std::vector<Arrival>>&);
-  void dependencies(uint32_t gpu, const std::vector<Dependency>&);
-  void run();
+  void connections(const std::vector<Connection>& connections,
+                   const std::vector<std::vector<Arrival>>& arrivals) {
+    for (size_t k = 0; k < connections.size(); ++k) {
+      const Connection& made = connections[k];
+      blocks_[made.from][made.sender].out = {&made, &arrivals[k], writers_[made.from].add_channel(made.to)};
+      blocks_[made.to][made.receiver].in = {&made, &arrivals[k], writers_[made.to].add_channel(made.from)};
+    }
+  }
+
+  void dependencies(uint32_t gpu, const std::vector<Dependency>& dependencies) {
+    std::map<std::pair<uint32_t, uint32_t>, uint32_t> semaphores;  // by releasing and acquiring block
+    for (const auto& [before, after] : dependencies) {
+      const auto [entry, added] = semaphores.try_emplace({before.block, after.block}, 0);
+      if (added) entry->second = writers_[gpu].add_semaphore();
+      blocks_[gpu][before.block].releases[before.step].push_back(entry->second);
+      blocks_[gpu][after.block].acquires[after.step].push_back(entry->second);
+    }
+  }
+
+  void run() {
+    for (uint32_t gpu = 0; gpu < algorithm_.gpus.size(); ++gpu) {
+      for (uint32_t id = 0; id < algorithm_.gpus[gpu].blocks.size(); ++id) block(gpu, id);
+    }
+  }
 
  private:
-  void block(uint32_t gpu, uint32_t id);
-  void step(RankWriter&, uint32_t id, const AlgorithmStep&, Duties&);
+  void block(uint32_t gpu, uint32_t id) {
+    const Block& block = algorithm_.gpus[gpu].blocks[id];
+    Duties& duties = blocks_[gpu][id];
+    RankWriter& writer = writers_[gpu];
+    if (duties.in.connection) {
+      // The signal gets the line of the first step that needs it.
+      const uint32_t line = block.steps[duties.in.connection->messages.front().received].line;
+      writer.control(id, Opcode::relaxed_signal, {&duties.in.channel, 1}, place(line));
+    }
+    for (uint32_t number = 0; number < block.steps.size(); ++number) {
+      const AlgorithmStep& step = block.steps[number];
+      at_ = place(step.line);
+      for (const uint32_t semaphore : duties.acquires[number])
+        writer.control(id, Opcode::sem_acquire, {&semaphore, 1}, at_);
+      this->step(writer, id, step, duties);
+      for (const uint32_t semaphore : duties.releases[number])
+        writer.control(id, Opcode::sem_release, {&semaphore, 1}, at_);
+    }
+  }
+
+  void step(RankWriter& writer, uint32_t id, const AlgorithmStep& step, Duties& duties) {
+    const AlgorithmStepType& type = *step.type;
+    if (step.is("cpy")) writer.copy(id, step.source, step.destination, at_);
+    if (step.is("re")) writer.reduce(id, step.destination, step.source, step.destination, at_);
+    Region result = step.source;
+    if (type.receives) {
+      const Region message = receive(writer, id, step, duties.in);
+      const bool direct = (*duties.in.arrivals)[duties.in.next - 1].direct;
+      result = message;
+      if (type.reduces) {
+        // A sum without a destination is made in the place of the message, which nobody else reads.
+        if (type.destination) result = step.destination;
+        writer.reduce(id, step.source, message, result, at_);
+      } else if (!direct) {
+        writer.copy(id, message, step.destination, at_);
+      }
+    }
+    if (type.sends) send(writer, id, step, result, duties.out);
+  }
+
   /// Waits for the next message of a connection.
   /// \returns where the message is
-  Region receive(RankWriter&, uint32_t id, const AlgorithmStep&, End&);
-  void send(RankWriter&, uint32_t id, const AlgorithmStep&, Region from, End&);
+  Region receive(RankWriter& writer, uint32_t id, const AlgorithmStep& step, End& in) {
+    writer.control(id, Opcode::wait, {&in.channel, 1}, at_);
+    const Arrival& arrival = (*in.arrivals)[in.next++];
+    if (arrival.direct) return step.destination;
+    return {BufferKind::scratch, arrival.slot, step.count};
+  }
+
+  void send(RankWriter& writer, uint32_t id, const AlgorithmStep& step, Region from, End& out) {
+    if (out.next == 0) writer.control(id, Opcode::relaxed_wait, {&out.channel, 1}, at_);
+    const Message& message = out.connection->messages[out.next];
+    const Arrival& arrival = (*out.arrivals)[out.next++];
+    const Region slot{BufferKind::scratch, arrival.slot, step.count};
+    const Block& receiver = algorithm_.gpus[out.connection->to].blocks[out.connection->receiver];
+    writer.put(id, from, out.connection->to,
+               arrival.direct ? receiver.steps[message.received].destination : slot, at_);
+    writer.control(id, Opcode::signal, {&out.channel, 1}, at_);
+  }
+
   /// Returns the author's line, as in Op::at.
-  uint32_t place(uint32_t line);
+  uint32_t place(uint32_t line) {
+    const auto [entry, added] = places_.try_emplace(line, uint32_t(plan_.source.size() + 1));
+    if (added) plan_.source.push_back(findings_.at(line));
+    return entry->second;
+  }
 
   const Algorithm& algorithm_;
   const Findings& findings_;
@@ -94,95 +173,6 @@ Lowering::Lowering(const Algorithm& algorithm, const Findings& findings, Plan& p
       duties[block].acquires.resize(algorithm.gpus[id].blocks[block].steps.size());
       duties[block].releases.resize(algorithm.gpus[id].blocks[block].steps.size());
     }
-  }
-}
-
-void Lowering::connections(const std::vector<Connection>& connections,
-                           const std::vector<std::vector<Arrival>>& arrivals) {
-  for (size_t k = 0; k < connections.size(); ++k) {
-    const Connection& made = connections[k];
-    blocks_[made.from][made.sender].out = {&made, &arrivals[k], writers_[made.from].add_channel(made.to)};
-    blocks_[made.to][made.receiver].in = {&made, &arrivals[k], writers_[made.to].add_channel(made.from)};
-  }
-}
-
-void Lowering::dependencies(uint32_t gpu, const std::vector<Dependency>& dependencies) {
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> semaphores;  // by releasing and acquiring block
-  for (const auto& [before, after] : dependencies) {
-    const auto [entry, added] = semaphores.try_emplace({before.block, after.block}, 0);
-    if (added) entry->second = writers_[gpu].add_semaphore();
-    blocks_[gpu][before.block].releases[before.step].push_back(entry->second);
-    blocks_[gpu][after.block].acquires[after.step].push_back(entry->second);
-  }
-}
-
-uint32_t Lowering::place(uint32_t line) {
-  const auto [entry, added] = places_.try_emplace(line, uint32_t(plan_.source.size() + 1));
-  if (added) plan_.source.push_back(findings_.at(line));
-  return entry->second;
-}
-
-Region Lowering::receive(RankWriter& writer, uint32_t id, const AlgorithmStep& step, End& in) {
-  writer.control(id, Opcode::wait, {&in.channel, 1}, at_);
-  const Arrival& arrival = (*in.arrivals)[in.next++];
-  if (arrival.direct) return step.destination;
-  return {BufferKind::scratch, arrival.slot, step.count};
-}
-
-void Lowering::send(RankWriter& writer, uint32_t id, const AlgorithmStep& step, Region from, End& out) {
-  if (out.next == 0) writer.control(id, Opcode::relaxed_wait, {&out.channel, 1}, at_);
-  const Message& message = out.connection->messages[out.next];
-  const Arrival& arrival = (*out.arrivals)[out.next++];
-  const Region slot{BufferKind::scratch, arrival.slot, step.count};
-  const Block& receiver = algorithm_.gpus[out.connection->to].blocks[out.connection->receiver];
-  writer.put(id, from, out.connection->to,
-             arrival.direct ? receiver.steps[message.received].destination : slot, at_);
-  writer.control(id, Opcode::signal, {&out.channel, 1}, at_);
-}
-
-void Lowering::step(RankWriter& writer, uint32_t id, const AlgorithmStep& step, Duties& duties) {
-  const AlgorithmStepType& type = *step.type;
-  if (step.is("cpy")) writer.copy(id, step.source, step.destination, at_);
-  if (step.is("re")) writer.reduce(id, step.destination, step.source, step.destination, at_);
-  Region result = step.source;
-  if (type.receives) {
-    const Region message = receive(writer, id, step, duties.in);
-    const bool direct = (*duties.in.arrivals)[duties.in.next - 1].direct;
-    result = message;
-    if (type.reduces) {
-      // A sum without a destination is made in the place of the message, which nobody else reads.
-      if (type.destination) result = step.destination;
-      writer.reduce(id, step.source, message, result, at_);
-    } else if (!direct) {
-      writer.copy(id, message, step.destination, at_);
-    }
-  }
-  if (type.sends) send(writer, id, step, result, duties.out);
-}
-
-void Lowering::block(uint32_t gpu, uint32_t id) {
-  const Block& block = algorithm_.gpus[gpu].blocks[id];
-  Duties& duties = blocks_[gpu][id];
-  RankWriter& writer = writers_[gpu];
-  if (duties.in.connection) {
-    // The signal gets the line of the first step that needs it.
-    const uint32_t line = block.steps[duties.in.connection->messages.front().received].line;
-    writer.control(id, Opcode::relaxed_signal, {&duties.in.channel, 1}, place(line));
-  }
-  for (uint32_t number = 0; number < block.steps.size(); ++number) {
-    const AlgorithmStep& step = block.steps[number];
-    at_ = place(step.line);
-    for (const uint32_t semaphore : duties.acquires[number])
-      writer.control(id, Opcode::sem_acquire, {&semaphore, 1}, at_);
-    this->step(writer, id, step, duties);
-    for (const uint32_t semaphore : duties.releases[number])
-      writer.control(id, Opcode::sem_release, {&semaphore, 1}, at_);
-  }
-}
-
-void Lowering::run() {
-  for (uint32_t gpu = 0; gpu < algorithm_.gpus.size(); ++gpu) {
-    for (uint32_t id = 0; id < algorithm_.gpus[gpu].blocks.size(); ++id) block(gpu, id);
   }
 }
 

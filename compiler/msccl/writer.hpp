@@ -8,7 +8,6 @@
 #include <map>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "algorithm.hpp"
 #include "chorale/plan.hpp"

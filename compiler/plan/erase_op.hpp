@@ -1,6 +1,4 @@
 #pragma once
-/// \file
-/// An operation is removed from a thread block here.
 
 #include <cstdint>
 #include <vector>

@@ -3,25 +3,88 @@
 //
 // It is correct because it joins only direct neighbours, so no other operation of this block comes between
 // them. A joined operation keeps the order of its operands (join.cpp) and the order with what the threads of
-// the block do before and after it (thread_order.cpp).
+// the block do before and after it (keep_thread_order()).
 //
 // A fence in front of a pipeline is dropped if every turn begins with a fence. A fence after it is dropped if
 // every turn ends with a fence that an operation asks for. A pipeline has at least one turn, unless the
 // message is empty. A fence inside is never dropped in favour of one outside, because the next turn needs it.
 //
-// It costs the fences of thread_order.cpp. It gains fewer operations, and results that stay in registers.
+// It costs the fences of keep_thread_order(). It gains fewer operations, and results that stay in registers.
 
 #include <algorithm>
 #include <map>
 #include <utility>
+#include <vector>
 
+#include "chorale/plan.hpp"
 #include "chorale/rewrites.hpp"
 #include "compiler/plan/roles.hpp"
 #include "join.hpp"
-#include "thread_order.hpp"
 
 namespace chorale {
 namespace {
+
+class ThreadOrder {
+ public:
+  ThreadOrder(const ThreadBlock& block, std::vector<Op>& ops) : block_(block), ops_(ops) {}
+
+  void list(size_t from, size_t to) {
+    for (size_t at = from; at < to; ++at) {
+      Op& op = ops_[at];
+      if (is_fence(op)) {
+        forget();
+      } else if (op.body) {
+        const size_t end = at + 1 + op.body;
+        for (int turn = 0; turn < 2; ++turn) list(at + 1, end);
+        at = end - 1;
+      } else {
+        one(op);
+      }
+    }
+  }
+
+ private:
+  void one(Op& op) {
+    const Shape& row = shape(op.code);
+    const IdKind kind = id_kind(row, op.via);
+    if (kind == IdKind::none || row.has(Role::Channels)) return;
+    if (uint8_t(op.sync) & uint8_t(SyncType::before)) forget();
+    const bool waits = row.has_any(await_roles) || row.has(Role::Acquire) || row.has(Role::Drain);
+    const bool posts = row.has_any(post_roles) || row.has(Role::Release) || row.has(Role::PortChannels);
+    const bool several = op.ids > 1;
+    bool fence = posts && (several_wait_ || (one_waits_ && several));
+    // Ids are numbered per type of channel; semaphores count as another type.
+    const ChannelType type = kind == IdKind::channel ? op.via : ChannelType::none;
+    const std::span<const uint32_t> ids = block_.op_ids(op);
+    for (size_t k = 0; k < ids.size(); ++k) {
+      const auto found = threads_.find({type, ids[k]});
+      fence |= found != threads_.end() && found->second != k;
+    }
+    if (fence) {
+      op.sync = SyncType(uint8_t(op.sync) | uint8_t(SyncType::before));
+      forget();
+    }
+    if (uint8_t(op.sync) & uint8_t(SyncType::after)) return forget();
+    if (waits) (several ? several_wait_ : one_waits_) = true;
+    for (size_t k = 0; k < ids.size(); ++k) threads_[{type, ids[k]}] = k;
+  }
+
+  void forget() {
+    one_waits_ = several_wait_ = false;
+    threads_.clear();
+  }
+
+  const ThreadBlock& block_;
+  std::vector<Op>& ops_;
+  // These members describe what has happened since the last fence.
+  bool one_waits_ = false, several_wait_ = false;               // an operation with one id, with several
+  std::map<std::pair<ChannelType, uint32_t>, size_t> threads_;  // the thread that served an id last
+};
+
+/// Asks for a fence (Op::sync) where joined operations need one to keep the order that they had before.
+void keep_thread_order(const ThreadBlock& block, std::vector<Op>& ops) {
+  ThreadOrder(block, ops).list(0, ops.size());
+}
 
 void drop(Op& op, SyncType side) { op.sync = SyncType(uint8_t(op.sync) & ~uint8_t(side)); }
 

@@ -1,6 +1,4 @@
 #pragma once
-/// \file
-/// A Joiner joins two neighbouring operations of a thread block into one.
 
 #include <array>
 #include <cstdint>

@@ -4,7 +4,6 @@
 /// key "chorale".
 
 #include <string>
-#include <string_view>
 
 #include "chorale/schedule/schedule.hpp"
 #include "compiler/json/fields.hpp"

@@ -1,6 +1,4 @@
 #pragma once
-/// \file
-/// report() adds findings about host schedules, at the author's line.
 
 #include <algorithm>
 #include <cstdint>

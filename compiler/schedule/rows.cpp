@@ -2,6 +2,8 @@
 
 #include "rows.hpp"
 
+#include <type_traits>
+
 #include "part_codecs.hpp"
 
 namespace chorale::schedule {

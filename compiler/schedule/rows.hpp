@@ -11,8 +11,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "chorale/schedule/schedule.hpp"

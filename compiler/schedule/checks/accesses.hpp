@@ -1,6 +1,4 @@
 #pragma once
-/// \file
-/// accesses() lists which steps read and write which memory.
 
 #include <cstdint>
 #include <vector>

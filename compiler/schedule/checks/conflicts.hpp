@@ -1,6 +1,4 @@
 #pragma once
-/// \file
-/// conflicts_are_in_order() checks that conflicting accesses are ordered, without comparing every pair.
 
 #include <functional>
 #include <vector>

@@ -5,7 +5,6 @@
 #include <map>
 #include <optional>
 #include <queue>
-#include <span>
 #include <utility>
 
 namespace chorale::schedule {
