@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <mutex>
 #include <stdexcept>
-#include <utility>
 
 namespace chorale::dsl {
 namespace {

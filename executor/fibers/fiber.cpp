@@ -16,7 +16,6 @@
 
 #include "chorale/error.hpp"
 #include "executor/system/host_pages.hpp"
-#include "sanitizers.hpp"
 
 #if defined(CHORALE_TSAN)
 #include <sanitizer/tsan_interface.h>

@@ -10,6 +10,11 @@
 
 namespace chorale::fibers {
 
+LaunchResult SchedulerImpl::launch(int rank, int blocks, const Body& body, const Describe& describe) {
+  if (blocks < 0) throw UsageError(fmt::format("launch() got a negative number of blocks: {}", blocks));
+  return run_blocks(rank, blocks, body, describe);
+}
+
 void SchedulerImpl::run_seeded(std::vector<std::function<void()>>) {
   throw UsageError("run_seeded() needs a scheduler with a seed");
 }
@@ -120,28 +125,8 @@ void BlockTask::run() {
   moved();
 }
 
-Scheduler::Scheduler(Options options, const Scheduler* fibers_of)
-    : impl_(options.seed ? make_seeded(std::move(options), fibers_of ? fibers_of->impl_.get() : nullptr)
-                         : make_threaded(std::move(options))) {}
-
-Scheduler::~Scheduler() = default;
-
-LaunchResult Scheduler::launch(int rank, int blocks, const Body& body, const Describe& describe) {
-  if (blocks < 0) throw UsageError(fmt::format("launch() got a negative number of blocks: {}", blocks));
-  return impl_->launch(rank, blocks, body, describe);
+std::unique_ptr<Scheduler> make_scheduler(Scheduler::Options options, const Scheduler* fibers_of) {
+  return options.seed ? make_seeded(std::move(options), fibers_of) : make_threaded(std::move(options));
 }
-
-void Scheduler::busy(int change) { impl_->busy(change); }
-void Scheduler::moved() { impl_->moved(); }
-void Scheduler::end_rank(int rank) { impl_->end_rank(rank); }
-bool Scheduler::seeded() const { return impl_->options().seed.has_value(); }
-void Scheduler::check_caller() const { impl_->check_caller(); }
-void Scheduler::run_seeded(std::vector<std::function<void()>> bodies) {
-  impl_->run_seeded(std::move(bodies));
-}
-bool Scheduler::wait(Ready ready, const void* state, bool obey_stop) {
-  return impl_->wait(ready, state, obey_stop);
-}
-void Scheduler::rearm() { impl_->rearm(); }
 
 }  // namespace chorale::fibers

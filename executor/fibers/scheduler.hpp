@@ -45,8 +45,6 @@ class BlockHost : public HostBlock {
   Waiting waiting_;
 };
 
-class SchedulerImpl;
-
 /// Runs thread blocks. The callers of launch() are its workers: up to `workers` of them run blocks of any
 /// rank. The others sleep until their launch has ended or a worker's place is free. There are no other
 /// threads.
@@ -71,12 +69,7 @@ class Scheduler {
     std::function<void()> idle_check = {};
   };
 
-  /// \param fibers_of with a seed: a scheduler whose fibers also launch here, on the same thread and by its
-  /// draws; null: this scheduler has its own fibers
-  explicit Scheduler(Options options, const Scheduler* fibers_of = nullptr);
-  ~Scheduler();
-  Scheduler(const Scheduler&) = delete;
-  Scheduler& operator=(const Scheduler&) = delete;
+  virtual ~Scheduler() = default;
 
   /// Runs body(block, host) for block = 0 ... blocks-1 of `rank`; returns when all have ended. A rank makes
   /// its launches one after the other. With a seed a block of a launch may also launch; it waits until that
@@ -85,42 +78,45 @@ class Scheduler {
   /// \throws RunError resources if there is no memory for the blocks. Then none of them runs, and the world
   /// is stopped (aborted)
   /// \throws UsageError as check_caller() does
-  LaunchResult launch(int rank, int blocks, const std::function<void(int block, BlockHost& host)>& body,
-                      const Describe& describe = {});
+  virtual LaunchResult launch(int rank, int blocks,
+                              const std::function<void(int block, BlockHost& host)>& body,
+                              const Describe& describe = {}) = 0;
 
   /// Tells the scheduler whether code outside the fibers (a proxy thread) may make progress: +1 while it may,
   /// -1 after. While the count is not 0, a state in which nothing runs is not a deadlock.
-  void busy(int change);
+  virtual void busy(int change) = 0;
 
   /// Tells the scheduler that data has moved for which blocks of this process may wait. Their launches then
   /// count as having made progress. Any thread may call it.
-  void moved();
+  virtual void moved() = 0;
 
   /// Tells the scheduler that `rank` will not launch again. Only for a complete world.
-  void end_rank(int rank);
+  virtual void end_rank(int rank) = 0;
 
   // --- for World ---
 
-  bool seeded() const;
+  virtual bool seeded() const = 0;
 
   /// Checks the caller. A function that may launch or wait calls this before it changes anything.
   /// \throws UsageError with a seed, unless one of the scheduler's fibers calls
-  void check_caller() const;
+  virtual void check_caller() const = 0;
 
   /// Runs the bodies as fibers, by rank, and returns when all have ended. Bodies must not throw. Only with a
   /// seed.
-  void run_seeded(std::vector<std::function<void()>> bodies);
+  virtual void run_seeded(std::vector<std::function<void()>> bodies) = 0;
 
   /// Lets others run until ready(state) holds or the world stops; returns false after a stop. If `obey_stop`
   /// is false, a stop does not end the wait. Only with a seed, in a body of run_seeded().
   /// \throws UsageError elsewhere
-  bool wait(bool (*ready)(const void*), const void* state, bool obey_stop = true);
+  virtual bool wait(bool (*ready)(const void*), const void* state, bool obey_stop = true) = 0;
 
   /// Prepares for new launches after a stop has been cleared. No launch may be active.
-  void rearm();
-
- private:
-  std::unique_ptr<SchedulerImpl> impl_;
+  virtual void rearm() = 0;
 };
+
+/// Makes the scheduler that the options describe.
+/// \param fibers_of with a seed: a scheduler whose fibers also launch here, on the same thread and by its
+/// draws; null: this scheduler has its own fibers
+std::unique_ptr<Scheduler> make_scheduler(Scheduler::Options options, const Scheduler* fibers_of = nullptr);
 
 }  // namespace chorale::fibers

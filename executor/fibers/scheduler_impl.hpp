@@ -27,26 +27,26 @@ using Ready = bool (*)(const void*);
 
 struct Launch;
 
-/// See Scheduler for the meaning of the functions.
-class SchedulerImpl {
+class SchedulerImpl : public Scheduler {
  public:
-  explicit SchedulerImpl(Scheduler::Options options) : options_(std::move(options)) {}
-  virtual ~SchedulerImpl() = default;
+  explicit SchedulerImpl(Options options) : options_(std::move(options)) {}
 
-  virtual LaunchResult launch(int rank, int blocks, const Body& body, const Describe& describe) = 0;
-  virtual void end_rank(int rank) = 0;
-  virtual void rearm() = 0;
-  virtual void check_caller() const {}
-  virtual void run_seeded(std::vector<std::function<void()>> bodies);
-  virtual bool wait(Ready ready, const void* state, bool obey_stop);
+  LaunchResult launch(int rank, int blocks, const Body& body, const Describe& describe) final;
+  void check_caller() const override {}
+  void run_seeded(std::vector<std::function<void()>> bodies) override;
+  bool wait(Ready ready, const void* state, bool obey_stop) override;
 
-  void busy(int change) { busy_.fetch_add(change, std::memory_order_acq_rel); }
-  void moved() { moves_outside_.fetch_add(1, std::memory_order_acq_rel); }
+  void busy(int change) final { busy_.fetch_add(change, std::memory_order_acq_rel); }
+  void moved() final { moves_outside_.fetch_add(1, std::memory_order_acq_rel); }
+  bool seeded() const final { return options_.seed.has_value(); }
   const Scheduler::Options& options() const { return options_; }
 
   Stop stopped() const { return Stop(load_acquire(&options_.abort->stop)); }
 
  protected:
+  /// Does what launch() does, for a number of blocks that is not negative.
+  virtual LaunchResult run_blocks(int rank, int blocks, const Body& body, const Describe& describe) = 0;
+
   // The time-out limits a wait. Its clock restarts whenever the launch makes progress: a block ends a wait,
   // an operation or its body, or data moves outside the blocks. A block that only computes is never late.
 
@@ -186,8 +186,8 @@ inline void sort_by_rank(std::vector<Stuck>& stuck) {
   });
 }
 
-std::unique_ptr<SchedulerImpl> make_threaded(Scheduler::Options options);
+std::unique_ptr<Scheduler> make_threaded(Scheduler::Options options);
 /// \param fibers_of a seeded scheduler whose thread this one shares; null: it has its own
-std::unique_ptr<SchedulerImpl> make_seeded(Scheduler::Options options, const SchedulerImpl* fibers_of);
+std::unique_ptr<Scheduler> make_seeded(Scheduler::Options options, const Scheduler* fibers_of);
 
 }  // namespace chorale::fibers

@@ -121,7 +121,7 @@ class SeededScheduler : public SchedulerImpl {
 
   void check_caller() const override { fibers_->check_caller(); }
 
-  LaunchResult launch(int rank, int blocks, const Body& body, const Describe& describe) override {
+  LaunchResult run_blocks(int rank, int blocks, const Body& body, const Describe& describe) override {
     check_caller();
     if (stopped() != Stop::none) return {stopped(), {}};
     Launch launch;
@@ -329,7 +329,7 @@ std::vector<Stuck> Fibers::look(const SeededScheduler& of) const {
 
 }  // namespace
 
-std::unique_ptr<SchedulerImpl> make_seeded(Scheduler::Options options, const SchedulerImpl* fibers_of) {
+std::unique_ptr<Scheduler> make_seeded(Scheduler::Options options, const Scheduler* fibers_of) {
   std::shared_ptr<Fibers> fibers = fibers_of ? static_cast<const SeededScheduler*>(fibers_of)->fibers()
                                              : std::make_shared<Fibers>(*options.seed);
   return std::make_unique<SeededScheduler>(std::move(options), std::move(fibers));

@@ -2,7 +2,6 @@
 
 #include <sched.h>
 
-#include <atomic>
 #include <thread>
 #include <utility>
 
@@ -33,7 +32,7 @@ ThreadedScheduler::ThreadedScheduler(Scheduler::Options options)
   }
 }
 
-LaunchResult ThreadedScheduler::launch(int rank, int blocks, const Body& body, const Describe& describe) {
+LaunchResult ThreadedScheduler::run_blocks(int rank, int blocks, const Body& body, const Describe& describe) {
   if (stopped() != Stop::none) return {stopped(), {}};
   if (blocks == 0) return {};
   Call call;
@@ -389,7 +388,7 @@ void ThreadedScheduler::find_deadlock() {
   for (Seat& seat : seats_) record(seat);
 }
 
-std::unique_ptr<SchedulerImpl> make_threaded(Scheduler::Options options) {
+std::unique_ptr<Scheduler> make_threaded(Scheduler::Options options) {
   return std::make_unique<ThreadedScheduler>(std::move(options));
 }
 

@@ -1,5 +1,3 @@
-/// \file
-/// The threaded scheduler uses the callers of launch() as its workers.
 #pragma once
 
 #include <atomic>
@@ -23,7 +21,7 @@ class ThreadedScheduler : public SchedulerImpl {
  public:
   explicit ThreadedScheduler(Scheduler::Options options);
 
-  LaunchResult launch(int rank, int blocks, const Body& body, const Describe& describe) override;
+  LaunchResult run_blocks(int rank, int blocks, const Body& body, const Describe& describe) override;
   void end_rank(int rank) override;
   void rearm() override;
 

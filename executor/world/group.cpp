@@ -147,7 +147,7 @@ void Group::start(bool complete, const fibers::Scheduler* fibers_of) {
     };
   }
   if (!local_) options.idle_check = [this] { check_peers(); };
-  scheduler_ = std::make_unique<fibers::Scheduler>(std::move(options), fibers_of);
+  scheduler_ = fibers::make_scheduler(std::move(options), fibers_of);
 }
 
 void Group::complete_join(int rank) {

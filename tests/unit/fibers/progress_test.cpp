@@ -181,7 +181,7 @@ struct Looks : fibers::SchedulerImpl {
     return late(at);
   }
 
-  LaunchResult launch(int, int, const fibers::Body&, const fibers::Describe&) override { return {}; }
+  LaunchResult run_blocks(int, int, const fibers::Body&, const fibers::Describe&) override { return {}; }
   void end_rank(int) override {}
   void rearm() override {}
 

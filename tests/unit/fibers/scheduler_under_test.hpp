@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -20,15 +21,16 @@ struct SchedulerUnderTest {
   explicit SchedulerUnderTest(int ranks, unsigned workers = 2, std::optional<uint64_t> seed = {},
                               std::chrono::nanoseconds timeout = std::chrono::nanoseconds(0))
       : ranks(ranks),
-        scheduler({.ranks = ranks,
-                   .complete = true,
-                   .workers = workers,
-                   .seed = seed,
-                   .timeout = timeout,
-                   .abort = &word,
-                   .raise = [this](Stop stop, int rank, const std::string& text) { raise(stop, rank, text); },
-                   .ranks_in_collective = {},
-                   .idle_check = {}}) {}
+        made(fibers::make_scheduler(
+            {.ranks = ranks,
+             .complete = true,
+             .workers = workers,
+             .seed = seed,
+             .timeout = timeout,
+             .abort = &word,
+             .raise = [this](Stop stop, int rank, const std::string& text) { raise(stop, rank, text); },
+             .ranks_in_collective = {},
+             .idle_check = {}})) {}
 
   void raise(Stop stop, int rank, const std::string& text) {
     std::lock_guard guard(mutex);
@@ -57,7 +59,8 @@ struct SchedulerUnderTest {
   AbortWord word;
   std::mutex mutex;
   std::string why;
-  fibers::Scheduler scheduler;
+  std::unique_ptr<fibers::Scheduler> made;
+  fibers::Scheduler& scheduler = *made;
 };
 
 /// Parks until *word >= target. Returns false if the world has stopped.
