@@ -34,12 +34,8 @@ Built build_algorithm(const std::string& path, const Aim& aim) {
   std::vector<Note> assumed;
   built.plan = import_msccl_xml(text, path == "-" ? "standard input" : path, built.diagnostics, &assumed);
   if (!built.diagnostics.empty()) return built;
-  CompileOptions options;
-  if (!aim.target.empty()) options.target = target_of(aim.target);
-  options.allow = aim.allow;
-  options.minimize_syncs = aim.minimize_syncs;
-  options.certify = aim.certify;
   try {
+    const CompileOptions options = with_aim({}, aim);
     built.target = options.target;
     built.diagnostics = chorale::compile(built.plan, options);
   } catch (const std::invalid_argument& error) {

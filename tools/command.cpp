@@ -7,14 +7,12 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <charconv>
-#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <optional>
 #include <system_error>
-#include <utility>
 
 #include "chorale/byte_count.hpp"
 #include "chorale/did_you_mean.hpp"
@@ -94,18 +92,18 @@ std::string count(uint64_t number, const std::string& noun) {
   return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
 }
 
+std::string in_shell_quotes(const std::string& text) {
+  std::string quoted = "'";
+  for (const char letter : text) quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  return quoted + "'";
+}
+
 std::string shell_line(std::span<const std::string> words) {
   constexpr const char* plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:,=+@%";
   std::string line;
   for (const std::string& word : words) {
-    line += line.empty() ? "" : " ";
-    if (!word.empty() && word.find_first_not_of(plain) == word.npos) {
-      line += word;
-      continue;
-    }
-    line += "'";
-    for (const char letter : word) line += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
-    line += "'";
+    const bool is_plain = !word.empty() && word.find_first_not_of(plain) == word.npos;
+    line += (line.empty() ? "" : " ") + (is_plain ? word : in_shell_quotes(word));
   }
   return line;
 }

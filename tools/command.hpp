@@ -43,7 +43,6 @@ namespace command {
 
 /// Refuses a word that is not in `known`: "unknown dtype 'f33', expected one of f32, f16, did you mean
 /// 'f32'?".
-/// \param kind  the meaning of the word, for the message
 /// \param kind  what the word stands for
 CLI::Validator one_of(std::string kind, std::vector<std::string> known);
 
@@ -63,6 +62,9 @@ std::string unknown(std::string_view kind, std::string_view word, std::span<cons
 /// Returns the command line of this process in shell syntax, so that the user can repeat it. It begins with
 /// "chorale" whatever the path.
 std::string command_line();
+
+/// Returns text in single quotes of a shell.
+std::string in_shell_quotes(const std::string& text);
 
 /// Returns words in shell syntax, with quotes where they are needed.
 std::string shell_line(std::span<const std::string> words);

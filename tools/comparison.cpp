@@ -8,26 +8,16 @@
 
 #include "chorale/usage_error.hpp"
 #include "tools/command.hpp"
-#include "tools/profile_words.hpp"
+#include "tools/words.hpp"
 
 namespace chorale::tools {
 namespace {
 
 constexpr size_t most_compared_lines = 20, most_gaps = 3, most_single = 5;
 
-const char* word_of(TimeKind kind) {
-  switch (kind) {
-    case TimeKind::work:
-      return "work";
-    case TimeKind::packets:
-      return "packets";
-    case TimeKind::turns:
-      return "turns";
-    case TimeKind::waits:
-      return "waits";
-  }
-  return "";
-}
+constexpr const char* kind_words[] = {"work", "packets", "turns", "waits"};  // in the order of TimeKind
+
+const char* word_of(TimeKind kind) { return kind_words[size_t(kind)]; }
 
 /// Returns "12.00 us, predicted 10.00: 2.00 us more, 1.20 times as long".
 std::string beside(double measured_us, double predicted_us) {

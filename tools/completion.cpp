@@ -9,6 +9,8 @@
 #include <map>
 #include <utility>
 
+#include "tools/command.hpp"
+
 namespace chorale::tools {
 namespace {
 
@@ -80,17 +82,10 @@ Words names_of(const std::vector<Completed>& options) {
   return names;
 }
 
-/// Returns text in single quotes of a shell.
-std::string quoted(const std::string& text) {
-  std::string all = "'";
-  for (const char letter : text) all += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
-  return all + "'";
-}
-
 /// Returns the row of a `case` in bash that sets what is suggested.
 std::string bash_row(const std::string& pattern, const Completed& one) {
   return fmt::format("    {}) words={} files={} ;;\n", pattern,
-                     quoted(fmt::format("{}", fmt::join(one.words, " "))), int(one.files));
+                     in_shell_quotes(fmt::format("{}", fmt::join(one.words, " "))), int(one.files));
 }
 
 /// Returns text for a place in zsh's specifications where brackets and colons have a meaning.
@@ -116,8 +111,8 @@ std::string zsh_option(const Completed& option) {
     const std::string once = option.repeats ? "*" : "(" + all + ")";
     const char* const joined = !option.takes_value ? "" : name.starts_with("--") ? "=" : "+";
     lines += "        " +
-             quoted(once + name + joined + "[" + zsh_text(option.description) + "]" +
-                    (option.takes_value ? zsh_value(option) : "")) +
+             in_shell_quotes(once + name + joined + "[" + zsh_text(option.description) + "]" +
+                             (option.takes_value ? zsh_value(option) : "")) +
              " \\\n";
   }
   return lines;
@@ -136,7 +131,8 @@ std::string bash_completion(const CLI::App& app) {
     for (const Completed& option : command.options) {
       if (!option.takes_value) continue;
       Words patterns;
-      for (const std::string& name : option.names) patterns.push_back(quoted(command.name + " " + name));
+      for (const std::string& name : option.names)
+        patterns.push_back(in_shell_quotes(command.name + " " + name));
       values += bash_row(fmt::format("{}", fmt::join(patterns, "|")), option);
     }
     Completed any;  // bash does not count the arguments
@@ -146,7 +142,7 @@ std::string bash_completion(const CLI::App& app) {
     }
     arguments += bash_row(command.name, any);
     options += fmt::format("    {}) words={} ;;\n", command.name,
-                           quoted(fmt::format("{}", fmt::join(names_of(command.options), " "))));
+                           in_shell_quotes(fmt::format("{}", fmt::join(names_of(command.options), " "))));
   }
   std::sort(names.begin(), names.end());
   const std::string all = fmt::format("{}", fmt::join(names, " "));
@@ -184,19 +180,20 @@ _chorale() {{
 }}
 complete -F _chorale chorale
 )bash",
-      quoted(all), quoted(fmt::format("{}", fmt::join(own, " "))), values, quoted(all), options, arguments);
+      in_shell_quotes(all), in_shell_quotes(fmt::format("{}", fmt::join(own, " "))), values,
+      in_shell_quotes(all), options, arguments);
 }
 
 std::string zsh_completion(const CLI::App& app) {
   std::string list, cases;
   for (const Command& command : commands_of(app)) {
-    list += "        " + quoted(zsh_text(command.name) + ":" + command.summary) + "\n";
+    list += "        " + in_shell_quotes(zsh_text(command.name) + ":" + command.summary) + "\n";
     std::string lines;
     for (const Completed& option : command.options) lines += zsh_option(option);
     size_t position = 0;
     for (const Completed& argument : command.arguments) {
       const std::string place = argument.repeats ? "*" : std::to_string(++position);
-      lines += "        " + quoted(place + zsh_value(argument)) + " \\\n";
+      lines += "        " + in_shell_quotes(place + zsh_value(argument)) + " \\\n";
     }
     cases += fmt::format("      {})\n        _arguments -S -s \\\n{} && return 0 ;;\n", command.name,
                          lines.substr(0, lines.size() - 3));

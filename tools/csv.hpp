@@ -1,5 +1,3 @@
-/// \file
-/// Writes rows of results as CSV.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,43 +1,34 @@
 #include "tools/elements.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <limits>
 
 namespace chorale::tools {
 
-Format format(DType type) {
-  switch (type) {
-    case DType::f32:
-      return {23, 127, true, 0x1p24};
-    case DType::f16:
-      return {10, 15, true, 0x1p11};
-    case DType::bf16:
-      return {7, 127, true, 0x1p8};
-    case DType::f64:
-      return {52, 1023, true, 0x1p50};
-    case DType::i32:
-      return {0, 0, true, 0x1p30};
-    case DType::u32:
-      return {0, 0, false, 0x1p31};
-    case DType::i64:
-      return {0, 0, true, 0x1p50};  // a double can hold all of them
-    case DType::u8:
-      return {0, 0, false, 255};
-    case DType::i8:
-      return {0, 0, true, 127};
-    case DType::fp8_e4m3:
-      return {3, 7, true, 0x1p4};
-    case DType::fp8_e5m2:
-      return {2, 15, true, 0x1p3};
-    case DType::u64:
-      return {0, 0, false, 0x1p50};  // as for i64
-  }
-  return {};
-}
+namespace {
+
+constexpr Format formats[] = {  // in the order of types.def
+    {23, 127, true, 0x1p24},    // f32
+    {10, 15, true, 0x1p11},     // f16
+    {7, 127, true, 0x1p8},      // bf16
+    {52, 1023, true, 0x1p50},   // f64
+    {0, 0, true, 0x1p30},       // i32
+    {0, 0, false, 0x1p31},      // u32
+    {0, 0, true, 0x1p50},       // i64: a double can hold all of them
+    {0, 0, false, 255},         // u8
+    {0, 0, true, 127},          // i8
+    {3, 7, true, 0x1p4},        // fp8_e4m3
+    {2, 15, true, 0x1p3},       // fp8_e5m2
+    {0, 0, false, 0x1p50}};     // u64: as for i64
+static_assert(std::size(formats) == std::size(all_dtypes), "a type has no format here");
+
+}  // namespace
+
+Format format(DType type) { return formats[size_t(type)]; }
 
 bool has_infinities(DType type) { return format(type).mantissa && type != DType::fp8_e4m3; }
 

@@ -3,8 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
-#include <vector>
 
 #include "chorale/types.hpp"
 

@@ -3,14 +3,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
-#include <iterator>
 #include <map>
 
+#include "chorale/adversary.hpp"
+#include "chorale/finding.hpp"
 #include "chorale/renderer.hpp"
-#include "tools/command.hpp"
 #include "tools/programs.hpp"
-#include "tools/reproduce.hpp"
 #include "tools/witness_trace.hpp"
+#include "tools/words.hpp"
 
 namespace chorale::tools {
 std::vector<Explained> explain_all(const Plan& plan, const Diagnostics& diagnostics) {
@@ -46,12 +46,47 @@ std::string allowing(const Diagnostics& diagnostics, const std::vector<std::stri
 
 namespace {
 
-uint64_t operations(const Plan& plan) {
-  uint64_t all = 0;
-  for (const Gpu& gpu : plan.gpus) {
-    for (const ThreadBlock& block : gpu.threadblocks) all += block.ops.size();
+/// Holds the result of the search. A verdict other than ok is one that the finding predicts.
+struct Reproduction {
+  uint64_t schedules = 0;  ///< the number of schedules that were tried
+  Verdict verdict;         ///< the verdict of the last schedule
+  bool out_of_place = false;
+};
+
+constexpr uint64_t max_steps = uint64_t(1) << 21, max_steps_of_all = uint64_t(1) << 24;
+
+bool expected(Finding::Kind found, Verdict::Kind seen) {
+  switch (seen) {
+    case Verdict::Kind::deadlock:
+      return found == Finding::Kind::cycle || found == Finding::Kind::unanswered;
+    case Verdict::Kind::wrong_result:
+    case Verdict::Kind::overwrite_seen:
+    case Verdict::Kind::late_write:
+      return found == Finding::Kind::race || found == Finding::Kind::value;
+    default:
+      return false;
   }
-  return all;
+}
+
+/// Tries schedules of the adversarial machine with seeds 0, 1, ..., as `chorale run --adversarial` does. It
+/// tries fewer than `schedules` if the plan's schedules are long. How many depends only on the plan.
+Reproduction reproduce(const Plan& plan, const Finding& finding, uint64_t schedules) {
+  Reproduction outcome;
+  if (finding.kind == Finding::Kind::undecided) return outcome;
+  outcome.out_of_place = plan.inplace && !finding.setting.one_storage;
+  Adversary adversary(plan,
+                      {.in_place = plan.inplace && finding.setting.one_storage, .max_steps = max_steps});
+  uint64_t steps = 0;
+  for (uint64_t seed = 0; seed < schedules && steps < max_steps_of_all; ++seed) {
+    const Verdict verdict = adversary.run(seed);
+    steps += verdict.steps;
+    ++outcome.schedules;
+    if (verdict.kind == Verdict::Kind::refused) break;
+    if (!expected(finding.kind, verdict.kind)) continue;
+    outcome.verdict = verdict;
+    break;
+  }
+  return outcome;
 }
 
 /// Limits how many findings that say the same about the same lines are printed. A program often does the same
@@ -217,22 +252,12 @@ void Telling::finish() const {
   std::cerr << "note: there is no counter-example, so " << witness_file_ << " was not written\n";
 }
 
-std::string shell_word(const std::string& word) {
-  const bool plain =
-      word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%") ==
-      word.npos;
-  if (plain && !word.empty()) return word;
-  std::string quoted = "'";
-  for (const char letter : word) quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
-  return quoted + "'";
-}
-
 std::string words_to_run(const std::string& what, const std::string& name,
                          const dsl::Parameters::Settings& settings) {
-  std::string words = shell_word(what);
-  if (!name.empty()) words += " --name " + shell_word(name);
-  for (const auto& [key, value] : settings) words += " --set " + shell_word(key + "=" + value);
-  return words;
+  std::vector<std::string> words = {what};
+  if (!name.empty()) words.insert(words.end(), {"--name", name});
+  for (const auto& [key, value] : settings) words.insert(words.end(), {"--set", key + "=" + value});
+  return shell_line(words);
 }
 
 }  // namespace chorale::tools

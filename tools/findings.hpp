@@ -69,8 +69,6 @@ class Telling {
   std::string trace_;
 };
 
-/// Returns a word in shell syntax.
-std::string shell_word(const std::string&);
 /// Returns the words that name a plan, or a program with its settings, on the command line of `chorale run`.
 std::string words_to_run(const std::string& what, const std::string& name,
                          const dsl::Parameters::Settings& settings);

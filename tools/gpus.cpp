@@ -1,10 +1,153 @@
 #include "tools/gpus.hpp"
 
-#include "tools/cuda_driver.hpp"
-#include "tools/nvml.hpp"
+#include <cstddef>
+
+#include "tools/library.hpp"
 
 namespace chorale::tools {
 namespace {
+
+/// Lists the device attributes that we query, with cuda.h's numbers.
+enum class DeviceAttribute : int {
+  multiprocessors = 16,
+  compute_mode = 20,
+  threads_per_multiprocessor = 39,
+  unified_addressing = 41,
+  capability_major = 75,
+  capability_minor = 76,
+  virtual_memory = 102,
+  posix_descriptors = 103,
+  ipc_events = 125,
+  fabric_handles = 128,
+  multicast = 132
+};
+
+// Each row is FUNCTION(member, symbol, arguments). All functions return a CUresult; 0 is success.
+#define CHORALE_CUDA_FUNCTIONS(FUNCTION) \
+  FUNCTION(init, "cuInit", unsigned flags) \
+  FUNCTION(driver_version, "cuDriverGetVersion", int* version) \
+  FUNCTION(device_count, "cuDeviceGetCount", int* count) \
+  FUNCTION(device, "cuDeviceGet", int* device, int ordinal) \
+  FUNCTION(name, "cuDeviceGetName", char* name, int bytes, int device) \
+  FUNCTION(memory, "cuDeviceTotalMem_v2", size_t* bytes, int device) \
+  FUNCTION(attribute, "cuDeviceGetAttribute", int* value, int attribute, int device) \
+  FUNCTION(bus_id, "cuDeviceGetPCIBusId", char* text, int bytes, int device) \
+  FUNCTION(can_access_peer, "cuDeviceCanAccessPeer", int* can, int device, int peer) \
+  FUNCTION(error_string, "cuGetErrorString", int error, const char** text)
+
+struct CudaDriver {
+#define CHORALE_CUDA_MEMBER(member, symbol, ...) int (*member)(__VA_ARGS__) = nullptr;
+  CHORALE_CUDA_FUNCTIONS(CHORALE_CUDA_MEMBER)
+#undef CHORALE_CUDA_MEMBER
+
+  std::string problem;  ///< the reason why the driver cannot be used; empty after it has been initialised
+
+  /// Returns an error in words: "no CUDA-capable device is detected (100)".
+  std::string text_of(int error) const {
+    const char* text = nullptr;
+    const bool known = error_string && error_string(error, &text) == 0 && text;
+    return (known ? std::string(text) : std::string("CUDA error")) + " (" + std::to_string(error) + ")";
+  }
+  /// Returns an attribute's value; 0 if the driver does not know it.
+  int attribute_of(int device, DeviceAttribute which) const {
+    int value = 0;
+    return attribute(&value, int(which), device) == 0 ? value : 0;
+  }
+};
+
+/// Loads the part of the CUDA driver that describes GPUs, at run time. So the build needs no toolkit, and the
+/// command starts without a GPU.
+CudaDriver load_cuda_driver() {
+  CudaDriver driver;
+  const Library library{"libcuda.so.1"};
+  if (!library) {
+    const bool absent = library.problem().find("No such file") != std::string::npos;
+    driver.problem = absent ? "no driver on this machine" : "the driver does not load: " + library.problem();
+    return driver;
+  }
+#define CHORALE_CUDA_FIND(member, symbol, ...) \
+  driver.member = library.find<int(__VA_ARGS__)>(symbol); \
+  if (!driver.member && driver.problem.empty()) \
+    driver.problem = "the driver has no " symbol "; it is too old";
+  CHORALE_CUDA_FUNCTIONS(CHORALE_CUDA_FIND)
+#undef CHORALE_CUDA_FIND
+  if (!driver.problem.empty()) return driver;
+  if (const int error = driver.init(0))
+    driver.problem = "the driver does not start: " + driver.text_of(error);
+  return driver;
+}
+
+// Each row is FUNCTION(member, symbol, arguments). All functions return an nvmlReturn_t; 0 is success.
+// Devices are opaque.
+#define CHORALE_NVML_FUNCTIONS(FUNCTION) \
+  FUNCTION(init, "nvmlInit_v2", void) \
+  FUNCTION(shutdown, "nvmlShutdown", void) \
+  FUNCTION(driver_version, "nvmlSystemGetDriverVersion", char* text, unsigned bytes) \
+  FUNCTION(device_by_bus, "nvmlDeviceGetHandleByPciBusId_v2", const char* bus, void** device) \
+  FUNCTION(memory, "nvmlDeviceGetMemoryInfo", void* device, unsigned long long* total_free_used) \
+  FUNCTION(link_state, "nvmlDeviceGetNvLinkState", void* device, unsigned link, int* active)
+
+/// Loads the part of NVML, the management library, that reports links and free memory, at run time.
+class Nvml {
+ public:
+  Nvml() {
+    const Library library{"libnvidia-ml.so.1"};
+    if (!library) {
+      problem_ = "libnvidia-ml.so.1 does not load";
+      return;
+    }
+#define CHORALE_NVML_FIND(member, symbol, ...) \
+  call_.member = library.find<int(__VA_ARGS__)>(symbol); \
+  if (!call_.member && problem_.empty()) problem_ = "libnvidia-ml.so.1 has no " symbol;
+    CHORALE_NVML_FUNCTIONS(CHORALE_NVML_FIND)
+#undef CHORALE_NVML_FIND
+    if (!problem_.empty()) return;
+    if (const int error = call_.init()) problem_ = "nvmlInit_v2 says " + std::to_string(error);
+  }
+  ~Nvml() {
+    if (problem_.empty()) call_.shutdown();
+  }
+  Nvml(const Nvml&) = delete;
+  Nvml& operator=(const Nvml&) = delete;
+
+  const std::string& problem() const { return problem_; }  ///< the reason why it cannot be used; "" if it can
+
+  /// Returns "580.65.06".
+  std::string driver_version() const {
+    char text[96] = {};
+    return problem_.empty() && call_.driver_version(text, sizeof text) == 0 ? text : "";
+  }
+  std::optional<uint64_t> free_memory(const std::string& bus) const {
+    void* const found = device(bus);
+    unsigned long long total_free_used[3] = {};
+    if (!found || call_.memory(found, total_free_used) != 0) return std::nullopt;
+    return total_free_used[1];
+  }
+  std::optional<int> active_links(const std::string& bus) const {
+    void* const found = device(bus);
+    if (!found) return std::nullopt;
+    constexpr unsigned most_links = 36;  // an H200 has 18; NVML reports an error for links that are not there
+    int links = 0;
+    for (unsigned link = 0; link < most_links; ++link) {
+      int active = 0;
+      if (call_.link_state(found, link, &active) == 0 && active) ++links;
+    }
+    return links;
+  }
+
+ private:
+  void* device(const std::string& bus) const {
+    void* found = nullptr;
+    return problem_.empty() && call_.device_by_bus(bus.c_str(), &found) == 0 ? found : nullptr;
+  }
+
+  struct {
+#define CHORALE_NVML_MEMBER(member, symbol, ...) int (*member)(__VA_ARGS__) = nullptr;
+    CHORALE_NVML_FUNCTIONS(CHORALE_NVML_MEMBER)
+#undef CHORALE_NVML_MEMBER
+  } call_;
+  std::string problem_;
+};
 
 GpuFacts facts_of(const CudaDriver& driver, const Nvml& nvml, int device) {
   const auto has = [&](DeviceAttribute which) { return driver.attribute_of(device, which) != 0; };

@@ -9,12 +9,14 @@
 #include "chorale/compile.hpp"
 #include "chorale/content_hash.hpp"
 #include "chorale/shipped_name.hpp"
+#include "chorale/usage_error.hpp"
+#include "tools/command.hpp"
 #include "tools/findings.hpp"
 #include "tools/run_options.hpp"
 #include "tools/schedule_options.hpp"
-#include "tools/shipped.hpp"
 
 namespace chorale::tools {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -30,18 +32,11 @@ std::string name_of(const fs::path& file, uint32_t ranks) {
 /// Adds the same algorithm in place, if the program offers it.
 void add_in_place(std::vector<NamedPlan>& plans, const std::string& full_name, const Plan& plan,
                   dsl::Parameters::Settings settings, const std::vector<std::string>& allow) {
-  const std::vector<dsl::RegisteredProgram> programs = dsl::programs();
-  const auto known = [&](const std::string& name) {
-    return std::any_of(programs.begin(), programs.end(), [&](const auto& one) { return one.name == name; });
-  };
   const ShippedName shipped = shipped_name(full_name, int(plan.ranks()));
   const std::string& name = shipped.program;
-  if (plan.inplace || !known(name) || settings.contains("inplace")) return;
+  if (plan.inplace || !is_registered(name) || settings.contains("inplace")) return;
   settings.insert(shipped.settings.begin(), shipped.settings.end());
-  const std::vector<dsl::Parameter> declared = describe_program(name).parameters;
-  const bool has_choice =
-      std::any_of(declared.begin(), declared.end(), [](const auto& one) { return one.name == "inplace"; });
-  if (!has_choice) return;
+  if (!takes_parameter(name, "inplace")) return;
   settings["inplace"] = "true";
   Built built = build_program(name, settings, {.target = {}, .allow = allow});
   if (built.diagnostics.empty()) plans.push_back({full_name, std::move(built.plan), true});
@@ -81,6 +76,34 @@ std::string shipped_folder() {
   }
   throw Failure(Exit::command_wrong, "the shipped plans are not found: there is no folder " CHORALE_SHIPPED,
                 "name plan files, or install chorale");
+}
+
+namespace {
+
+fs::path schedules_folder() {
+  try {
+    return fs::path(shipped_folder()) / "schedules";
+  } catch (const Failure&) {
+    return {};  // no plans are shipped
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> shipped_schedules() {
+  std::vector<std::string> names;
+  std::error_code none;
+  for (const fs::directory_entry& entry : fs::directory_iterator(schedules_folder(), none)) {
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string shipped_schedule(const std::string& name) {
+  const std::vector<std::string> names = shipped_schedules();
+  if (std::find(names.begin(), names.end(), name) == names.end()) return "";
+  return (schedules_folder() / (name + ".json")).string();
 }
 
 std::vector<NamedPlan> shipped_plans(const std::string& collective, uint32_t ranks) {
@@ -189,6 +212,22 @@ std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const W
     if (ranks == 0) ranks = plans.front().plan.ranks();
   }
   return plans;
+}
+
+Machine machine_of(const std::string& file) {
+  std::filesystem::path path = file;
+  if (file.empty())
+    path = std::filesystem::path(shipped_folder()).parent_path() / "machines" / "nvidia_h200.json";
+  try {
+    return load_machine(path.string());
+  } catch (const UsageError& wrong) {
+    throw Failure(
+        Exit::command_wrong, wrong.what(),
+        "docs/simulation.md says what a machine file has; nvidia_h200.json beside the shipped plans is "
+        "one to begin with");
+  } catch (const std::runtime_error& unread) {
+    throw Failure(Exit::command_wrong, unread.what());
+  }
 }
 
 }  // namespace chorale::tools

@@ -1,6 +1,6 @@
 /// \file
 /// Finds the plans that `chorale bench` times: plans that are named one by one, or all that are shipped for a
-/// collective.
+/// collective. Also finds what is shipped with them: host schedules, and the file of a machine.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "chorale/machine.hpp"
 #include "chorale/plan.hpp"
 #include "tools/programs.hpp"
 
@@ -30,6 +31,11 @@ size_t count_distinct(std::span<const NamedPlan> plans);
 /// built.
 /// \throws Failure if there is none
 std::string shipped_folder();
+
+/// Returns the names of the shipped host schedules, sorted; none if there are no plans.
+std::vector<std::string> shipped_schedules();
+/// Returns the file of the schedule of that name; "" if none is shipped.
+std::string shipped_schedule(const std::string& name);
 
 /// Return the words that bench and run take for what is shipped: algorithms and collectives, and for run also
 /// host schedules.
@@ -57,5 +63,10 @@ std::vector<NamedPlan> shipped_plans(const std::string& collective, uint32_t ran
 std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const Wanted& common, uint32_t ranks,
                                   const std::vector<std::string>& allow,
                                   const char* command = "chorale bench");
+
+/// Reads a machine's file.
+/// \param file  the file; empty: the NVIDIA H200's, beside the shipped plans
+/// \throws Failure command_wrong
+Machine machine_of(const std::string& file);
 
 }  // namespace chorale::tools

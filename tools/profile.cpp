@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -14,8 +13,8 @@
 #include "chorale/write_error.hpp"
 #include "tools/command.hpp"
 #include "tools/comparison.hpp"
-#include "tools/profile_words.hpp"
 #include "tools/sent_spans.hpp"
+#include "tools/words.hpp"
 
 namespace chorale::tools {
 namespace {

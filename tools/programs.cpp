@@ -20,7 +20,6 @@
 #include "tools/findings.hpp"
 #include "tools/plans.hpp"
 #include "tools/python.hpp"
-#include "tools/shipped.hpp"
 #include "tools/source.hpp"
 
 namespace chorale::tools {
@@ -32,22 +31,15 @@ bool is_source(const std::string& what) {
 
 bool is_plugin(const std::string& what) { return what.ends_with(".so"); }
 
-std::vector<std::string> names(const std::vector<dsl::RegisteredProgram>& programs) {
-  std::vector<std::string> all;
-  for (const dsl::RegisteredProgram& program : programs) all.push_back(program.name);
-  std::sort(all.begin(), all.end());
-  return all;
-}
-
 /// Loads a source or plugin, and returns the names of the programs that it has added.
 std::vector<std::string> load(const std::string& what) {
-  const std::vector<std::string> before = names(dsl::programs());
+  const std::vector<std::string> before = algorithm_names();
   {
     const CrashNote note(what);  // a plugin may run any code while it is loaded
     const PrintsAside aside;
     is_source(what) ? load_source(what) : load_plugin(what);
   }
-  const std::vector<std::string> after = names(dsl::programs());
+  const std::vector<std::string> after = algorithm_names();
   std::vector<std::string> added;
   std::set_difference(after.begin(), after.end(), before.begin(), before.end(), std::back_inserter(added));
   if (added.empty()) {
@@ -95,8 +87,7 @@ void refuse_form(const std::string& what) {
     ranks = std::max(1, std::stoi(what.substr(ending + 1)));
   }
   const ShippedName made = shipped_name(name, ranks);
-  const std::vector<std::string> shipped = names(dsl::programs());
-  if (std::find(shipped.begin(), shipped.end(), made.program) == shipped.end()) return;
+  if (!is_registered(made.program)) return;
   std::string words = made.program;
   for (const auto& [key, value] : made.settings) words += " --set " + key + "=" + value;
   throw Failure(Exit::command_wrong, "'" + what + "' is a plan of the algorithm '" + made.program + "'",
@@ -120,7 +111,17 @@ void declare_set(CLI::App& app, std::vector<std::string>& set, const std::string
 
 }  // namespace
 
-std::vector<std::string> algorithm_names() { return names(dsl::programs()); }
+std::vector<std::string> algorithm_names() {
+  std::vector<std::string> all;
+  for (const dsl::RegisteredProgram& program : dsl::programs()) all.push_back(program.name);
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+bool is_registered(const std::string& name) {
+  const std::vector<dsl::RegisteredProgram> all = dsl::programs();
+  return std::any_of(all.begin(), all.end(), [&](const auto& one) { return one.name == name; });
+}
 
 void declare_wanted(CLI::App& app, Wanted& wanted, const std::string& what_it_is) {
   suggest(app.add_option("what", wanted.what, what_it_is)->required(), algorithm_names);
@@ -156,6 +157,14 @@ Target target_of(const std::string& word) {
   return Target(std::find(std::begin(target_names), std::end(target_names), word) - std::begin(target_names));
 }
 
+CompileOptions with_aim(CompileOptions options, const Aim& aim) {
+  if (!aim.target.empty()) options.target = target_of(aim.target);
+  options.allow = aim.allow;
+  options.minimize_syncs = aim.minimize_syncs;
+  options.certify = aim.certify;
+  return options;
+}
+
 bool names_program(const std::string& what) {
   if (is_source(what) || is_plugin(what) || is_python(what)) return true;
   if (what == "-" || what.ends_with(".json")) return false;
@@ -185,8 +194,7 @@ std::string load_program(const Wanted& wanted, std::span<const std::string> besi
     }
     return added.front();
   }
-  const std::vector<std::string> shipped = names(dsl::programs());
-  const bool known_name = std::find(shipped.begin(), shipped.end(), wanted.what) != shipped.end();
+  const bool known_name = is_registered(wanted.what);
   if (known_name && !wanted.name.empty() && wanted.name != wanted.what) {
     throw Failure(Exit::command_wrong,
                   "--name chooses a program of a source or plugin, and '" + wanted.what + "' is a program",
@@ -200,9 +208,8 @@ std::string load_program(const Wanted& wanted, std::span<const std::string> besi
     refuse_schedule(wanted.what);
     refuse_collective(wanted.what);
     std::vector<std::string> known(besides.begin(), besides.end());
-    known.insert(known.end(), shipped.begin(), shipped.end());
-    const std::vector<std::string> schedules = shipped_schedules();
-    known.insert(known.end(), schedules.begin(), schedules.end());
+    for (const std::vector<std::string>& more : {algorithm_names(), shipped_schedules()})
+      known.insert(known.end(), more.begin(), more.end());
     throw Failure(Exit::command_wrong, unknown("algorithm", wanted.what, known),
                   "chorale list names those that are shipped");
   }
@@ -238,11 +245,7 @@ Built build_program(const std::string& name, const dsl::Parameters::Settings& se
   });
   return authored(name, [&]() -> Built {
     dsl::Program program = dsl::build(name, settings);
-    CompileOptions options = program.compile_options();
-    if (!aim.target.empty()) options.target = target_of(aim.target);
-    options.allow = aim.allow;
-    options.minimize_syncs = aim.minimize_syncs;
-    options.certify = aim.certify;
+    const CompileOptions options = with_aim(program.compile_options(), aim);
     dsl::Compiled compiled = std::move(program).compile(options);
     Built built{std::move(compiled.plan), std::move(compiled.diagnostics), options.target};
     name_source(built, file_of(name));
@@ -256,6 +259,11 @@ dsl::Description describe_program(const std::string& name) {
                   "python3 " + name + " --help lists them, if it uses argparse");
   }
   return authored(name, [&] { return dsl::describe(name); });
+}
+
+bool takes_parameter(const std::string& program, std::string_view parameter) {
+  const std::vector<dsl::Parameter> all = describe_program(program).parameters;
+  return std::any_of(all.begin(), all.end(), [&](const auto& one) { return one.name == parameter; });
 }
 
 void take_standard_input() {
@@ -277,8 +285,7 @@ Plan load_plan(const std::string& path) {
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::runtime_error& error) {
-    const std::vector<std::string> shipped = names(dsl::programs());
-    if (std::find(shipped.begin(), shipped.end(), path) != shipped.end()) refuse_program(path);
+    if (is_registered(path)) refuse_program(path);
     throw Failure(Exit::command_wrong, error.what());
   }
 }

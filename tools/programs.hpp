@@ -5,8 +5,10 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "chorale/compile_options.hpp"
 #include "chorale/diagnostic.hpp"
 #include "chorale/dsl/registry.hpp"
 #include "chorale/plan.hpp"
@@ -34,6 +36,9 @@ void declare_set_and_name(CLI::App&, Wanted&);
 /// Returns the names of the shipped algorithms, sorted.
 std::vector<std::string> algorithm_names();
 
+/// Returns true if it is one of algorithm_names(), or a program of a source or plugin that was loaded.
+bool is_registered(const std::string& name);
+
 /// Returns true if `what` names a program (source, Python, plugin or shipped) and not a plan file.
 bool names_program(const std::string& what);
 
@@ -58,6 +63,9 @@ struct Aim {
   bool certify = false;  ///< for build_program(): see CompileOptions
 };
 
+/// Returns the options of a compilation, with those of the aim.
+CompileOptions with_aim(CompileOptions, const Aim&);
+
 /// Declares both options.
 void declare_aim(CLI::App&, Aim&, const std::string& target_by_default);
 /// Declares --allow alone.
@@ -80,6 +88,10 @@ Built build_program(const std::string& name, const dsl::Parameters::Settings&, c
 /// Calls dsl::describe().
 /// \throws Failure as build_program()
 dsl::Description describe_program(const std::string& name);
+
+/// Returns true if the program has a parameter of that name.
+/// \throws Failure as describe_program()
+bool takes_parameter(const std::string& program, std::string_view parameter);
 
 /// Claims standard input, because only one plan can be read from it. Call it before reading.
 /// \throws Failure command_wrong the second time

@@ -1,5 +1,3 @@
-/// \file
-/// Shows the progress of long work on a terminal.
 #pragma once
 
 #include <condition_variable>

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -11,7 +10,6 @@
 #include <optional>
 #include <sstream>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include "chorale/json.hpp"
@@ -126,12 +124,7 @@ PythonFound find_python() {
 void choose_python(const std::string& source, const std::string& program) { chosen()[source] = program; }
 
 Built build_python(const std::string& source, const dsl::Parameters::Settings& settings, const Aim& aim) {
-  std::error_code error;
-  if (!fs::is_regular_file(source, error)) {
-    throw Failure(Exit::command_wrong,
-                  "cannot read " + source + ": " +
-                      (fs::exists(source, error) ? "it is not a file" : "there is no such file"));
-  }
+  need_source_file(source);
   const TemporaryFolder folder;
   const std::string result = folder.path() / "result.json";
   const Json options = {{"output", result},
@@ -169,7 +162,7 @@ Built build_python(const std::string& source, const dsl::Parameters::Settings& s
       throw Failure(Exit::plan_wrong,
                     source + " failed (" + python + " ended with " + std::to_string(status) + ")");
   }
-  if (!fs::exists(result, error))
+  if (!fs::exists(result))
     throw Failure(Exit::plan_wrong, source + " ended Python before its plan was taken",
                   "leave os._exit() out: a script ends at its end");
   return read_result(result);

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <utility>
 
 #include "chorale/compile.hpp"
 #include "chorale/other_names.hpp"
@@ -10,7 +11,6 @@
 #include "tools/findings.hpp"
 #include "tools/plans.hpp"
 #include "tools/python.hpp"
-#include "tools/shipped.hpp"
 
 namespace chorale::tools {
 
@@ -122,12 +122,8 @@ Built built_program(const Wanted& wanted, uint32_t ranks, const std::vector<std:
     Built built = build_program(name, settings, {.target = {}, .allow = allow});
     if (built.plan.ranks() == ranks) return built;
     settings["ranks"] = std::to_string(ranks);
-  } else if (open) {
-    const std::vector<dsl::Parameter> declared = describe_program(name).parameters;
-    const bool takes_ranks =
-        std::any_of(declared.begin(), declared.end(),
-                    [](const dsl::Parameter& parameter) { return parameter.name == "ranks"; });
-    if (takes_ranks) settings["ranks"] = std::to_string(ranks);
+  } else if (open && takes_parameter(name, "ranks")) {
+    settings["ranks"] = std::to_string(ranks);
   }
   return build_program(name, settings, {.target = {}, .allow = allow});
 }
@@ -191,6 +187,23 @@ Plan plan_for(const Wanted& wanted, uint32_t ranks, const std::vector<std::strin
     throw Failure(Exit::plan_wrong, "a plan with findings is not run", allowing(built.diagnostics, allow));
   }
   return std::move(built.plan);
+}
+
+void ProfileOptions::declare(CLI::App& app, const std::string& what) {
+  CLI::Option* const wanted = app.add_flag("--profile", profile, what);
+  app.add_option("--machine", machine,
+                 "With --profile: print beside it the prediction for the machine of this file, see simulate")
+      ->type_name("FILE")
+      ->needs(wanted);
+}
+
+std::optional<Profiles> ProfileOptions::profiles() const {
+  std::optional<Profiles> profiles;
+  if (!profile) return profiles;
+  std::optional<Machine> beside;
+  if (machine) beside = machine_of(*machine);
+  profiles.emplace(std::move(beside));
+  return profiles;
 }
 
 }  // namespace chorale::tools

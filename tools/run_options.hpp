@@ -10,6 +10,7 @@
 #include "chorale/config.hpp"
 #include "chorale/executor.hpp"
 #include "tools/command.hpp"
+#include "tools/profile.hpp"
 #include "tools/programs.hpp"
 #include "tools/rank_gpus.hpp"
 
@@ -53,5 +54,19 @@ Built built_for(const Wanted&, uint32_t ranks, const std::vector<std::string>& a
 /// Returns the plan of built_for(), which must have no findings and be for that number of ranks.
 /// \throws Failure plan_wrong after it has reported the findings
 Plan plan_for(const Wanted&, uint32_t ranks, const std::vector<std::string>& allow);
+
+/// Holds the options --profile and --machine.
+struct ProfileOptions {
+  bool profile = false;
+  std::optional<std::string> machine;
+
+  /// Declares the options.
+  /// \param what  the description of --profile
+  void declare(CLI::App&, const std::string& what);
+
+  /// Returns the profiles; nothing if --profile was not given. Call it before long work.
+  /// \throws Failure if the machine's file is not a machine
+  std::optional<Profiles> profiles() const;
+};
 
 }  // namespace chorale::tools

@@ -170,13 +170,17 @@ std::vector<std::string> include_folders() {
   return folders;
 }
 
-void load_source(const std::string& source) {
+void need_source_file(const std::string& source) {
   std::error_code error;
   if (!fs::is_regular_file(source, error)) {
     throw Failure(Exit::command_wrong,
                   "cannot read " + source + ": " +
                       (fs::exists(source, error) ? "it is not a file" : "there is no such file"));
   }
+}
+
+void load_source(const std::string& source) {
+  need_source_file(source);
   TemporaryFolder folder;
   const HostCompiler compiler = find_compiler(folder);
   const std::string plugin = folder.path() / "program.so";

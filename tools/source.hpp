@@ -43,6 +43,9 @@ HostCompiler find_compiler(const TemporaryFolder&);
 /// \throws Failure command_wrong if there are none
 std::vector<std::string> include_folders();
 
+/// \throws Failure command_wrong if there is no such file
+void need_source_file(const std::string& source);
+
 /// Builds `source` and loads it. Its programs are then in the registry. The compiler's output goes to stderr.
 /// \throws Failure plan_wrong if it does not compile, command_wrong if there is no file or no compiler
 void load_source(const std::string& source);

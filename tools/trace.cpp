@@ -7,10 +7,8 @@
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "chorale/json_text.hpp"
 #include "tools/command.hpp"

@@ -1,21 +1,27 @@
 #include "tools/words.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <sstream>
 
 #include "chorale/scratch.hpp"
 #include "tools/command.hpp"
 
 namespace chorale::tools {
-namespace {
-
-std::string text(uint64_t number) { return std::to_string(number); }
-
-}  // namespace
 
 std::string author_line(const Plan& plan, const Op& op) {
   if (plan.first_at(op) > plan.source.size()) return "?";
   const SourceLine line = plan.line_of(op);
-  return line.line ? line.file + ":" + text(line.line) : "";
+  return line.line ? line.file + ":" + std::to_string(line.line) : "";
+}
+
+uint64_t operations(const Plan& plan) {
+  uint64_t all = 0;
+  for (const Gpu& gpu : plan.gpus) {
+    for (const ThreadBlock& block : gpu.threadblocks) all += block.ops.size();
+  }
+  return all;
 }
 
 std::string headline(const Plan& plan) {
@@ -42,6 +48,30 @@ std::string scratch_words(const Plan& plan, uint64_t window) {
   words << formula.per_message_byte << " x message";
   if (formula.most != UINT64_MAX) words << " up to " << format_bytes(formula.most) << ", then in rounds";
   return words.str();
+}
+
+std::string line_words(const SourceLine& line) {
+  return line.line == 0 ? "-" : line.file + ":" + std::to_string(line.line);
+}
+
+std::string aligned(const std::vector<std::vector<std::string>>& rows, size_t numbers) {
+  std::vector<size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (size_t column = 0; column < row.size(); ++column)
+      widths[column] = std::max(widths[column], row[column].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t column = 0; column < row.size(); ++column) {
+      line += column < numbers ? fmt::format("  {:>{}}", row[column], widths[column])
+                               : fmt::format("  {:<{}}", row[column], widths[column]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
 }
 
 }  // namespace chorale::tools

@@ -1,4 +1,4 @@
-// This fake libcuda.so.1 has what tools/cuda_driver.hpp uses, with the GPUs that the environment defines:
+// This fake libcuda.so.1 has what tools/gpus.cpp uses, with the GPUs that the environment defines:
 //   FAKE_GPUS=n      how many; 0: the driver starts without a GPU, as the real one does
 //   FAKE_APART=a,b   these two do not reach each other
 //   FAKE_POOR=1      old GPUs: no IPC, no handles, 8 SMs, 64 MiB

@@ -1,4 +1,4 @@
-// This fake libnvidia-ml.so.1 has what tools/nvml.hpp uses. FAKE_NVML=0: it does not start. FAKE_POOR=1: it
+// This fake libnvidia-ml.so.1 has what tools/gpus.cpp uses. FAKE_NVML=0: it does not start. FAKE_POOR=1: it
 // has no links.
 
 #include <cstdio>

@@ -17,7 +17,6 @@
 #include "tools/bench/subject.hpp"
 #include "tools/completion.hpp"
 #include "tools/plans.hpp"
-#include "tools/profile_options.hpp"
 #include "tools/run_options.hpp"
 #include "tools/trace.hpp"
 #include "tools/tuned.hpp"

@@ -13,8 +13,8 @@
 #include "chorale/schedule/lint.hpp"
 #include "tools/command.hpp"
 #include "tools/findings.hpp"
-#include "tools/machine_file.hpp"
 #include "tools/oracle.hpp"
+#include "tools/plans.hpp"
 #include "tools/programs.hpp"
 #include "tools/run_options.hpp"
 #include "tools/schedule_options.hpp"
@@ -176,12 +176,8 @@ Action command::check(CLI::App& app) {
           if (plan.gpus.empty()) continue;
         }
         options->telling.warn(plan, path, find_repeats(plan));
-        uint64_t ops = 0;
-        for (const Gpu& gpu : plan.gpus) {
-          for (const ThreadBlock& block : gpu.threadblocks) ops += block.ops.size();
-        }
         std::cout << name << ": ok, " << plan.collective << " of " << count(plan.ranks(), "rank") << ", "
-                  << count(ops, "operation")
+                  << count(operations(plan), "operation")
                   << (facts.bounded
                           ? "; bounded: thread blocks compete, and only some of the orders were tried"
                           : "")

@@ -23,11 +23,8 @@ SourceLine line_of(const Plan& plan, const Diagnostic& finding) {
 /// Replaces the plan with the plan of the fewest ranks that has the same finding.
 void take_fewer_ranks(const std::string& name, dsl::Parameters::Settings& settings, const Aim& aim,
                       Built& built) {
-  if (is_python(name)) return;  // it does not tell its parameters
-  const std::vector<dsl::Parameter> parameters = describe_program(name).parameters;
-  const bool takes_ranks = std::any_of(parameters.begin(), parameters.end(),
-                                       [](const dsl::Parameter& of) { return of.name == "ranks"; });
-  if (!takes_ranks) return;
+  // A program in Python does not tell its parameters.
+  if (is_python(name) || !takes_parameter(name, "ranks")) return;
   const Diagnostic& finding = built.diagnostics[0];
   for (uint32_t ranks = 2; ranks < built.plan.ranks(); ++ranks) {
     dsl::Parameters::Settings smaller = settings;

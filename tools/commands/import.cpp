@@ -35,8 +35,8 @@ Action command::import(CLI::App& app) {
     written.push_back({"-o", options->output});
     keep_apart({{"", path}}, written);
     const Built built = build_algorithm(path, options->aim);
-    const bool wrong =
-        options->telling.tell(built.plan, path, shell_word(path), built.diagnostics, options->aim.allow);
+    const bool wrong = options->telling.tell(built.plan, path, shell_line({&path, 1}), built.diagnostics,
+                                             options->aim.allow);
     if (!wrong) options->telling.warn(built.plan, path, find_repeats(built.plan));
     options->telling.finish();
     if (wrong) return Exit::plan_wrong;

@@ -17,7 +17,6 @@
 #include "tools/plans.hpp"
 #include "tools/programs.hpp"
 #include "tools/schedule_options.hpp"
-#include "tools/shipped.hpp"
 #include "tools/words.hpp"
 
 namespace chorale::tools {

@@ -12,96 +12,47 @@
 namespace chorale::tools {
 namespace {
 
-/// Explains a role to a reader. The switch has no default, so a role without a row stops the build.
-const char* meaning(Role role) {
-  switch (role) {
-    case Role::Read:
-      return "chunks here, read";
-    case Role::Write:
-      return "chunks here, overwritten";
-    case Role::PacketRead:
-      return "packets in scratch here, waited for and read";
-    case Role::PacketWrite:
-      return "packets in scratch here, written";
-    case Role::RemoteRead:
-      return "chunks at a peer, read";
-    case Role::RemoteWrite:
-      return "chunks at a peer, overwritten";
-    case Role::RemotePacketWrite:
-      return "packets in a peer's scratch, written";
-    case Role::SwitchRead:
-      return "the region of every member of a switch channel, read";
-    case Role::SwitchWrite:
-      return "the region of every member of a switch channel, overwritten";
-    case Role::SwitchPacketWrite:
-      return "packets in the scratch of every member of a switch channel, written";
-    case Role::Via:
-      return "`channel_type`: the kind of channel";
-    case Role::Channels:
-      return "`channel_ids`: channels that name the peer";
-    case Role::PortChannels:
-      return "`channel_ids`, for port channels only";
-    case Role::Post:
-      return "`channel_ids`: posted at the peer, after all earlier operations";
-    case Role::PostRelaxed:
-      return "`channel_ids`: posted at the peer, without any order";
-    case Role::Await:
-      return "`channel_ids`: awaited, after which the peer's published data is visible";
-    case Role::AwaitRelaxed:
-      return "`channel_ids`: awaited, without any order";
-    case Role::Drain:
-      return "`channel_ids`: port channels whose transfers are waited for";
-    case Role::Acquire:
-      return "`semaphore_ids`: taken";
-    case Role::Release:
-      return "`semaphore_ids`: given";
-    case Role::Arrive:
-      return "`barrier_id`, `num_threadblocks`: the barrier and the number of its blocks";
-    case Role::Reduce:
-      return "`reduce_op`: how elements are combined";
-    case Role::Sliced:
-      return "`tbg_info`, optional: the blocks of a group share the work";
-    case Role::Loop:
-      return "`iter_context`: the unit and the chunks of the loop; `ops`: its body";
-  }
-  return "";
-}
+/// Names a role and explains it to a reader.
+struct RoleWords {
+  std::string_view name, meaning;
+};
+constexpr RoleWords role_words[] = {
+    // in the order of Role
+    {"Read", "chunks here, read"},
+    {"Write", "chunks here, overwritten"},
+    {"PacketRead", "packets in scratch here, waited for and read"},
+    {"PacketWrite", "packets in scratch here, written"},
+    {"RemoteRead", "chunks at a peer, read"},
+    {"RemoteWrite", "chunks at a peer, overwritten"},
+    {"RemotePacketWrite", "packets in a peer's scratch, written"},
+    {"SwitchRead", "the region of every member of a switch channel, read"},
+    {"SwitchWrite", "the region of every member of a switch channel, overwritten"},
+    {"SwitchPacketWrite", "packets in the scratch of every member of a switch channel, written"},
+    {"Via", "`channel_type`: the kind of channel"},
+    {"Channels", "`channel_ids`: channels that name the peer"},
+    {"PortChannels", "`channel_ids`, for port channels only"},
+    {"Post", "`channel_ids`: posted at the peer, after all earlier operations"},
+    {"PostRelaxed", "`channel_ids`: posted at the peer, without any order"},
+    {"Await", "`channel_ids`: awaited, after which the peer's published data is visible"},
+    {"AwaitRelaxed", "`channel_ids`: awaited, without any order"},
+    {"Drain", "`channel_ids`: port channels whose transfers are waited for"},
+    {"Acquire", "`semaphore_ids`: taken"},
+    {"Release", "`semaphore_ids`: given"},
+    {"Arrive", "`barrier_id`, `num_threadblocks`: the barrier and the number of its blocks"},
+    {"Reduce", "`reduce_op`: how elements are combined"},
+    {"Sliced", "`tbg_info`, optional: the blocks of a group share the work"},
+    {"Loop", "`iter_context`: the unit and the chunks of the loop; `ops`: its body"},
+};
+static_assert(std::size(role_words) == size_t(Role::Loop) + 1, "a role has no words here");
 
-std::string_view role_name(Role role) {
-  static constexpr std::string_view names[] = {"Read",
-                                               "Write",
-                                               "PacketRead",
-                                               "PacketWrite",
-                                               "RemoteRead",
-                                               "RemoteWrite",
-                                               "RemotePacketWrite",
-                                               "SwitchRead",
-                                               "SwitchWrite",
-                                               "SwitchPacketWrite",
-                                               "Via",
-                                               "Channels",
-                                               "PortChannels",
-                                               "Post",
-                                               "PostRelaxed",
-                                               "Await",
-                                               "AwaitRelaxed",
-                                               "Drain",
-                                               "Acquire",
-                                               "Release",
-                                               "Arrive",
-                                               "Reduce",
-                                               "Sliced",
-                                               "Loop"};
-  static_assert(std::size(names) == size_t(Role::Loop) + 1);
-  return names[size_t(role)];
-}
+std::string role_name(Role role) { return std::string(role_words[size_t(role)].name); }
 
 std::string operands(const OpInfo& op, bool in_dst) {
   std::string text;
   for (const Field& field : op.fields) {
     if (!is_operand(field.role) || field.in_dst != in_dst) continue;
     text += (text.empty() ? "" : ", ") + std::string(field.name) + (field.many ? "..." : "") + ": " +
-            std::string(role_name(field.role));
+            role_name(field.role);
   }
   return text;
 }
@@ -109,7 +60,7 @@ std::string operands(const OpInfo& op, bool in_dst) {
 std::string attributes(const OpInfo& op) {
   std::string text;
   for (const Field& field : op.fields) {
-    if (!is_operand(field.role)) text += (text.empty() ? "" : ", ") + std::string(role_name(field.role));
+    if (!is_operand(field.role)) text += (text.empty() ? "" : ", ") + role_name(field.role);
   }
   return text;
 }
@@ -139,7 +90,7 @@ Action command::ops(CLI::App& app) {
     }
     std::cout << "\n## Roles\n\n| role | meaning |\n|---|---|\n";
     for (const auto& [role, _] : used)
-      std::cout << "| " << role_name(role) << " | " << meaning(role) << " |\n";
+      std::cout << "| " << role_name(role) << " | " << role_words[size_t(role)].meaning << " |\n";
     return Exit::well;
   };
 }

@@ -20,7 +20,6 @@
 #include "tools/adversarial.hpp"
 #include "tools/completion.hpp"
 #include "tools/plans.hpp"
-#include "tools/profile_options.hpp"
 #include "tools/run_options.hpp"
 #include "tools/runner.hpp"
 #include "tools/schedule_options.hpp"

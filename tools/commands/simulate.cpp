@@ -10,7 +10,7 @@
 #include "chorale/profile.hpp"
 #include "tools/completion.hpp"
 #include "tools/findings.hpp"
-#include "tools/machine_file.hpp"
+#include "tools/plans.hpp"
 #include "tools/profile.hpp"
 #include "tools/run_options.hpp"
 #include "tools/simulate/predictions.hpp"

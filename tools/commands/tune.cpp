@@ -1,14 +1,19 @@
 // chorale tune finds the fastest shipped plan on this machine for each collective, type and size.
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <string>
 #include <system_error>
 
 #include "chorale/collective.hpp"
@@ -17,12 +22,33 @@
 #include "tools/bench/results.hpp"
 #include "tools/bench/subject.hpp"
 #include "tools/completion.hpp"
-#include "tools/folder_lock.hpp"
 #include "tools/run_options.hpp"
 #include "tools/tuned.hpp"
 
 namespace chorale::tools {
 namespace {
+
+/// Locks the folder of `file` while it exists, and waits in the constructor for processes that hold the lock.
+/// It leaves no file behind. If the folder does not exist, or its file system has no locks, it does nothing.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& file) {
+    std::error_code none;  // an error means that the folder does not exist; writing then reports it
+    const std::filesystem::path folder =
+        std::filesystem::weakly_canonical(std::filesystem::absolute(file, none), none).parent_path();
+    folder_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (folder_ >= 0 && ::flock(folder_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  ~FolderLock() {
+    if (folder_ >= 0) ::close(folder_);
+  }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int folder_;
+};
 
 struct TuneArguments {
   std::vector<std::string> what, plans;

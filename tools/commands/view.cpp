@@ -7,7 +7,6 @@
 #include <iostream>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 
 #include "chorale/config.hpp"
@@ -16,7 +15,7 @@
 #include "chorale/simulate.hpp"
 #include "chorale/usage_error.hpp"
 #include "tools/findings.hpp"
-#include "tools/machine_file.hpp"
+#include "tools/plans.hpp"
 #include "tools/run_options.hpp"
 #include "tools/schedule_options.hpp"
 #include "tools/schedules/launched.hpp"
@@ -164,7 +163,7 @@ void open_page(const std::string& path) {
 #else
   const std::string opener = "xdg-open ";
 #endif
-  if (std::system((opener + shell_word(path) + " >/dev/null 2>&1").c_str()) != 0)
+  if (std::system((opener + shell_line({&path, 1}) + " >/dev/null 2>&1").c_str()) != 0)
     std::cerr << "note: no browser could be started; open " << path << " in one\n";
 }
 

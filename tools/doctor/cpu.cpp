@@ -31,11 +31,7 @@ void compare_memory(Examination& found, const std::string& needed, uint64_t byte
   const uint64_t available = available_host_memory();
   const std::string text =
       fmt::format("{}, {} in all; available here: {}", needed, format_bytes(bytes), mebibytes(available));
-  if (bytes > available) {
-    found.fail("bytes", text, remedy);
-  } else {
-    found.pass("bytes", text);
-  }
+  found.judge(bytes <= available, "bytes", text, remedy);
   struct statvfs room;
   const uint64_t free =
       ::statvfs("/dev/shm", &room) == 0 ? uint64_t(room.f_bavail) * room.f_frsize : uint64_t(0);

@@ -23,6 +23,11 @@ class Examination {
   void pass(const std::string& what, const std::string& found) { row(Verdict::ok, what, found); }
   void note(const std::string& what, const std::string& found) { row(Verdict::note, what, found); }
   void fail(const std::string& what, const std::string& found, const std::string& remedy);
+  /// Passes or fails.
+  /// \param remedy  for a failure
+  void judge(bool well, const std::string& what, const std::string& found, const std::string& remedy) {
+    well ? pass(what, found) : fail(what, found, remedy);
+  }
   void more(const std::string& text);  ///< adds a line below the last row
   /// Prints the rest, mainly the summary of whether all is well. Call it after the last row.
   void end() const;
@@ -64,6 +69,10 @@ void examine_plan(Examination&, const GpusFound&, const Plan&, uint64_t bytes, D
 /// Examines the same for a host schedule, for a number of ranks and given parameters.
 void examine_schedule(Examination&, const GpusFound&, const Plan&, const schedule::Concrete&,
                       const BlockPlans&);
+/// Examines whether the GPUs here have that much free memory for a rank.
+/// \param needed  the bytes in words
+void compare_bytes(Examination&, const GpusFound&, const std::string& needed, uint64_t bytes,
+                   const std::string& remedy);
 /// Examines the needs of a launched plan for its longest message, in addition to the schedule's tensors.
 void examine_launched(Examination&, const GpusFound&, const Plan&, uint64_t bytes, DType);
 

@@ -15,11 +15,8 @@ void show(Examination& found, const GpuFacts& gpu, const std::string& which) {
                                  mebibytes(gpu.memory));
   if (gpu.free_memory) text += ", of which free " + mebibytes(*gpu.free_memory);
   if (gpu.nvlinks) text += ", " + count(uint64_t(*gpu.nvlinks), "NVLink");
-  if (gpu.prohibited) {
-    found.fail(which, text + ", compute mode prohibited", "as root: nvidia-smi -c 0");
-  } else {
-    found.pass(which, text);
-  }
+  if (gpu.prohibited) text += ", compute mode prohibited";
+  found.judge(!gpu.prohibited, which, text, "as root: nvidia-smi -c 0");
   const std::pair<const char*, bool> abilities[] = {
       {"IPC", gpu.ipc},
       {"virtual memory", gpu.vmm},

@@ -67,13 +67,9 @@ void examine_shared_memory(Examination& found) {
   }
   const uint64_t size = uint64_t(room.f_blocks) * room.f_frsize,
                  free = uint64_t(room.f_bavail) * room.f_frsize;
-  const std::string text = mebibytes(size) + ", of which free " + mebibytes(free);
-  if (free < (uint64_t(64) << 20)) {
-    found.fail("/dev/shm", text,
-               "ranks as processes share buffers there: give the container more (--shm-size=1g)");
-  } else {
-    found.pass("/dev/shm", text);
-  }
+  found.judge(free >= (uint64_t(64) << 20), "/dev/shm",
+              mebibytes(size) + ", of which free " + mebibytes(free),
+              "ranks as processes share buffers there: give the container more (--shm-size=1g)");
 }
 
 void examine_ranks(Examination& found) {

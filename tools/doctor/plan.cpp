@@ -138,27 +138,23 @@ void compare_memory(Examination& found, const GpusFound& gpus, const Plan& plan,
                                          format_bytes(needs.most(&RankNeeds::input_bytes)),
                                          format_bytes(needs.most(&RankNeeds::output_bytes)),
                                          format_bytes(needs.most(&RankNeeds::scratch_bytes)));
-  if (gpus.gpus.empty()) return found.note("bytes", needed);
-  uint64_t free = UINT64_MAX;
-  for (const GpuFacts& gpu : gpus.gpus) free = std::min(free, gpu.free_memory.value_or(gpu.memory));
-  const std::string text = needed + "; free on a GPU here: " + mebibytes(free);
-  if (bytes > free) {
-    found.fail("bytes", text, "smaller messages, or a plan with less scratch");
-  } else {
-    found.pass("bytes", text);
-  }
+  compare_bytes(found, gpus, needed, bytes, "smaller messages, or a plan with less scratch");
 }
 
 }  // namespace
 
 void compare_ranks(Examination& found, const GpusFound& gpus, uint32_t ranks) {
   const std::string text = count(ranks, "rank") + ", with one GPU each; " + gpus_here(gpus);
-  if (ranks <= gpus.gpus.size()) {
-    found.pass("ranks", text);
-  } else {
-    found.fail("ranks", text,
-               "a plan for fewer ranks, a machine with more GPUs, or the CPU: chorale run --backend cpu");
-  }
+  found.judge(ranks <= gpus.gpus.size(), "ranks", text,
+              "a plan for fewer ranks, a machine with more GPUs, or the CPU: chorale run --backend cpu");
+}
+
+void compare_bytes(Examination& found, const GpusFound& gpus, const std::string& needed, uint64_t bytes,
+                   const std::string& remedy) {
+  if (gpus.gpus.empty()) return found.note("bytes", needed);
+  uint64_t free = UINT64_MAX;
+  for (const GpuFacts& gpu : gpus.gpus) free = std::min(free, gpu.free_memory.value_or(gpu.memory));
+  found.judge(bytes <= free, "bytes", needed + "; free on a GPU here: " + mebibytes(free), remedy);
 }
 
 void examine_launched(Examination& found, const GpusFound& gpus, const Plan& plan, uint64_t bytes,

@@ -36,12 +36,10 @@ void compare_calls(Examination& found, const schedule::Concrete& made) {
   if (multiplies) {
     void* const cublas = ::dlopen("libcublas.so", RTLD_LAZY | RTLD_LOCAL);
     void* const numbered = cublas ? cublas : ::dlopen("libcublas.so.13", RTLD_LAZY | RTLD_LOCAL);
-    if (numbered) {
-      found.pass("functions", names + "; cuBLAS can be loaded");
-    } else {
-      found.fail("functions", names + "; libcublas.so cannot be loaded, which multiplies on GPUs",
-                 "install cuBLAS and put its folder into LD_LIBRARY_PATH, or register functions of your own");
-    }
+    found.judge(numbered, "functions",
+                names + (numbered ? "; cuBLAS can be loaded"
+                                  : "; libcublas.so cannot be loaded, which multiplies on GPUs"),
+                "install cuBLAS and put its folder into LD_LIBRARY_PATH, or register functions of your own");
   } else {
     found.pass("functions", names);
   }
@@ -76,15 +74,7 @@ void compare_tensors(Examination& found, const GpusFound& gpus, const schedule::
   const std::string needed = fmt::format(
       "{} inputs, {} outputs, {} temporaries per rank", format_bytes(bytes[size_t(schedule::Role::in)]),
       format_bytes(bytes[size_t(schedule::Role::out)]), format_bytes(bytes[size_t(schedule::Role::temp)]));
-  if (gpus.gpus.empty()) return found.note("bytes", needed);
-  uint64_t free = UINT64_MAX;
-  for (const GpuFacts& gpu : gpus.gpus) free = std::min(free, gpu.free_memory.value_or(gpu.memory));
-  const std::string text = needed + "; free on a GPU here: " + mebibytes(free);
-  if (bytes[0] + bytes[1] + bytes[2] > free) {
-    found.fail("bytes", text, "smaller parameters, or more ranks");
-  } else {
-    found.pass("bytes", text);
-  }
+  compare_bytes(found, gpus, needed, bytes[0] + bytes[1] + bytes[2], "smaller parameters, or more ranks");
 }
 
 /// Examines the launched plans. The longest message of each plan decides its needs.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <set>
 
-#include "chorale/dsl/registry.hpp"
 #include "tools/command.hpp"
 #include "tools/run_options.hpp"
 
@@ -31,12 +30,6 @@ std::map<std::string, std::string> by_name(const std::vector<std::string>& words
       throw Failure(Exit::command_wrong, "--plan gives '" + word.substr(0, equals) + "' twice");
   }
   return all;
-}
-
-bool is_shipped(const std::string& name) {
-  const std::vector<dsl::RegisteredProgram> programs = dsl::programs();
-  return std::any_of(programs.begin(), programs.end(),
-                     [&](const dsl::RegisteredProgram& one) { return one.name == name; });
 }
 
 uint64_t elements(const schedule::Concrete& made, const schedule::Box& box) {
@@ -84,7 +77,7 @@ BlockPlans launched_plans(const Plan& schedule, const schedule::Concrete& made,
   BlockPlans plans;
   for (const std::string& name : names) {
     const auto found = said.find(name);
-    const bool known = found != said.end() || is_shipped(name);
+    const bool known = found != said.end() || is_registered(name);
     if (!known && missing == MissingPlans::leave_out) continue;
     if (!known)
       throw Failure(Exit::command_wrong,
