@@ -1,5 +1,3 @@
-/// \file
-/// Sets the GPU that is current in a thread, if the library was built with CUDA.
 #pragma once
 
 namespace chorale::c {

@@ -24,36 +24,23 @@ enum class Kind : uint8_t { config, world, plan, executor, tuned_plans, exchange
 /// Maps a handle's type to the object that it stands for.
 template <class Handle>
 struct Of;
-template <>
-struct Of<chorale_config> {
-  using Object = ConfigObject;
-  static constexpr Kind kind = Kind::config;
+template <class ObjectType, Kind object_kind>
+struct HandleOf {
+  using Object = ObjectType;
+  static constexpr Kind kind = object_kind;
 };
 template <>
-struct Of<chorale_world> {
-  using Object = WorldObject;
-  static constexpr Kind kind = Kind::world;
-};
+struct Of<chorale_config> : HandleOf<ConfigObject, Kind::config> {};
 template <>
-struct Of<chorale_plan> {
-  using Object = PlanObject;
-  static constexpr Kind kind = Kind::plan;
-};
+struct Of<chorale_world> : HandleOf<WorldObject, Kind::world> {};
 template <>
-struct Of<chorale_executor> {
-  using Object = ExecutorObject;
-  static constexpr Kind kind = Kind::executor;
-};
+struct Of<chorale_plan> : HandleOf<PlanObject, Kind::plan> {};
 template <>
-struct Of<chorale_tuned_plans> {
-  using Object = TunedPlansObject;
-  static constexpr Kind kind = Kind::tuned_plans;
-};
+struct Of<chorale_executor> : HandleOf<ExecutorObject, Kind::executor> {};
 template <>
-struct Of<chorale_exchange> {
-  using Object = ExchangeObject;
-  static constexpr Kind kind = Kind::exchange;
-};
+struct Of<chorale_tuned_plans> : HandleOf<TunedPlansObject, Kind::tuned_plans> {};
+template <>
+struct Of<chorale_exchange> : HandleOf<ExchangeObject, Kind::exchange> {};
 
 uint64_t add_handle(Kind kind, std::shared_ptr<void> object);
 /// Returns the object of a handle.

@@ -7,7 +7,6 @@
 #include <chorale/packet_form.hpp>
 #include <chorale/types.hpp>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -8,8 +8,6 @@
 #include <chorale/layout.hpp>
 #include <chorale/make_plan.hpp>
 #include <chorale/storage.hpp>
-#include <cstdlib>
-#include <utility>
 
 #include "log.hpp"
 #include "outcome.hpp"

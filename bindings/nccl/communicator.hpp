@@ -19,7 +19,6 @@
 #include "chorale/executor.hpp"
 #include "chorale/tuned_plans.hpp"
 #include "chorale/world.hpp"
-#include "created_operators.hpp"
 #include "device.hpp"
 #include "functions.hpp"
 #include "operators.hpp"

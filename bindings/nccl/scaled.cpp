@@ -1,7 +1,6 @@
 // Runs reductions by operators that a program created: it multiplies the input and then sums the products.
 
 #include <algorithm>
-#include <utility>
 
 #include "communicator.hpp"
 

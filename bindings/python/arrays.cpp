@@ -7,7 +7,6 @@
 #include <array>
 #include <stdexcept>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace py = pybind11;

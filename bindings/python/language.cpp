@@ -13,14 +13,11 @@
 #include <pybind11/stl.h>
 
 #include <initializer_list>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "chorale/dsl.hpp"
 #include "frames.hpp"
 #include "objects.hpp"
 
@@ -108,6 +105,28 @@ void declare_earlier_names(Class& of, std::initializer_list<const char*> names) 
 
 using OptionalTb = std::optional<int64_t>;
 using OptionalGroup = const dsl::ThreadBlockGroup*;
+
+/// Declares an operation of one or several thread blocks that moves a chunk.
+template <class Class, class Kind>
+void declare_move(Class& of, const char* name,
+                  void (Kind::*call)(dsl::Chunk, dsl::Chunk, dsl::Block, dsl::Here) const,
+                  const char* summary) {
+  of.def(
+      name,
+      [call](const Of<Kind>& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb,
+             OptionalGroup group) { (self.it.*call)(dst, src, block_of(tb, group), here()); },
+      py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(),
+      py::arg("tb_group") = py::none(), summary);
+}
+
+/// Declares an operation of one thread block that moves no data.
+template <class Class, class Kind>
+void declare_control(Class& of, const char* name, void (Kind::*call)(int64_t, SyncType, dsl::Here) const,
+                     const char* summary) {
+  of.def(
+      name, [call](const Of<Kind>& self, int64_t tb, SyncType sync) { (self.it.*call)(tb, sync, here()); },
+      py::arg("tb"), py::arg("data_sync") = SyncType::both, summary);
+}
 
 void declare_buffers(py::module_& module) {
   py::class_<dsl::Chunk>(module, "Chunk", "Names `size` chunks of a buffer of a rank, from chunk `index` on.")
@@ -205,27 +224,14 @@ void declare_rank(py::module_& module) {
           [](const RankOf& self) {
             return BufferOf{self.program, self.it.get_output_buffer()};
           },
-          "Returns the output of this rank. The collective says how many chunks it has.")
-      .def(
-          "copy",
-          [](const RankOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb,
-             OptionalGroup group) { self.it.copy(dst, src, block_of(tb, group), here()); },
-          py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(),
-          py::arg("tb_group") = py::none(), "Copies src_chunk to dst_chunk.")
-      .def(
-          "copy_packets",
-          [](const RankOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb,
-             OptionalGroup group) { self.it.copy_packets(dst, src, block_of(tb, group), here()); },
-          py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(),
-          py::arg("tb_group") = py::none(), "Packs src_chunk into packets at dst_chunk, which is in scratch.")
-      .def(
-          "unpack_packets",
-          [](const RankOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb,
-             OptionalGroup group) { self.it.unpack_packets(dst, src, block_of(tb, group), here()); },
-          py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(),
-          py::arg("tb_group") = py::none(),
-          "Waits for this launch's packets at src_chunk, which is in scratch, and unpacks them to dst_chunk.")
-      .def(
+          "Returns the output of this rank. The collective says how many chunks it has.");
+  declare_move(rank, "copy", &dsl::Rank::copy, "Copies src_chunk to dst_chunk.");
+  declare_move(rank, "copy_packets", &dsl::Rank::copy_packets,
+               "Packs src_chunk into packets at dst_chunk, which is in scratch.");
+  declare_move(
+      rank, "unpack_packets", &dsl::Rank::unpack_packets,
+      "Waits for this launch's packets at src_chunk, which is in scratch, and unpacks them to dst_chunk.");
+  rank.def(
           "reduce",
           [](const RankOf& self, const dsl::Chunk& src, const std::vector<dsl::Chunk>& others, OptionalTb tb,
              OptionalGroup group, const std::optional<dsl::Chunk>& dst, ReduceOp op,
@@ -263,19 +269,13 @@ void declare_rank(py::module_& module) {
       },
       py::arg("rank"), py::arg("initial_value"));
   semaphore.def_property_readonly("rank", [](const SemaphoreOf& self) { return self.it.rank(); })
-      .def_property_readonly("id", [](const SemaphoreOf& self) { return self.it.id(); })
-      .def(
-          "acquire",
-          [](const SemaphoreOf& self, int64_t tb, SyncType sync) { self.it.acquire(tb, sync, here()); },
-          py::arg("tb"), py::arg("data_sync") = SyncType::both,
-          "Takes one from the counter, and blocks while it is zero. data_sync says whether the threads of "
-          "the "
-          "block synchronise before it, after it, or both.")
-      .def(
-          "release",
-          [](const SemaphoreOf& self, int64_t tb, SyncType sync) { self.it.release(tb, sync, here()); },
-          py::arg("tb"), py::arg("data_sync") = SyncType::both,
-          "Publishes everything that the block did before, then adds one to the counter.");
+      .def_property_readonly("id", [](const SemaphoreOf& self) { return self.it.id(); });
+  declare_control(
+      semaphore, "acquire", &dsl::Semaphore::acquire,
+      "Takes one from the counter, and blocks while it is zero. data_sync says whether the threads of "
+      "the block synchronise before it, after it, or both.");
+  declare_control(semaphore, "release", &dsl::Semaphore::release,
+                  "Publishes everything that the block did before, then adds one to the counter.");
 }
 
 void declare_channels(py::module_& module) {
@@ -290,63 +290,40 @@ void declare_channels(py::module_& module) {
       },
       py::arg("dst_rank"), py::arg("src_rank"));
   declare_numbers(memory);
-  memory
-      .def(
-          "signal",
-          [](const MemoryChannelOf& self, int64_t tb, SyncType sync, bool relaxed) {
-            self.it.signal(tb, sync, relaxed, here());
-          },
-          py::arg("tb"), py::arg("data_sync") = SyncType::both, py::arg("relaxed") = false,
-          "Publishes everything that the block did before, then posts the peer's semaphore. With relaxed it "
-          "publishes "
-          "nothing.")
-      .def(
-          "wait",
-          [](const MemoryChannelOf& self, int64_t tb, SyncType sync, bool relaxed) {
-            self.it.wait(tb, sync, relaxed, here());
-          },
-          py::arg("tb"), py::arg("data_sync") = SyncType::both, py::arg("relaxed") = false,
-          "Blocks until the peer has signalled once more.")
-      .def(
-          "get",
-          [](const MemoryChannelOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb,
-             OptionalGroup group) { self.it.get(dst, src, block_of(tb, group), here()); },
-          py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(),
-          py::arg("tb_group") = py::none(), "Copies src_chunk at the peer to dst_chunk here.")
-      .def(
-          "put",
-          [](const MemoryChannelOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb,
-             OptionalGroup group) { self.it.put(dst, src, block_of(tb, group), here()); },
-          py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(),
-          py::arg("tb_group") = py::none(),
-          "Copies src_chunk here to dst_chunk at the peer. The peer may read it only after a later signal().")
-      .def(
-          "put_packets",
-          [](const MemoryChannelOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb,
-             OptionalGroup group) { self.it.put_packets(dst, src, block_of(tb, group), here()); },
-          py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(),
-          py::arg("tb_group") = py::none(),
-          "Packs src_chunk here into packets at dst_chunk, in the peer's scratch.")
-      .def(
-          "read_put_packets",
-          [](const MemoryChannelOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb,
-             OptionalGroup group) { self.it.read_put_packets(dst, src, block_of(tb, group), here()); },
-          py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(),
-          py::arg("tb_group") = py::none(),
-          "Waits for this launch's packets at src_chunk, in scratch here, and forwards them to dst_chunk, in "
-          "the peer's "
-          "scratch.")
-      .def(
-          "reduce",
-          [](const MemoryChannelOf& self, const dsl::Chunk& src, const std::vector<dsl::Chunk>& remote,
-             OptionalTb tb, OptionalGroup group, const std::optional<dsl::Chunk>& dst,
-             ReduceOp op) { self.it.reduce(src, remote, block_of(tb, group), dst, op, here()); },
-          py::arg("local_src_chunk"), py::arg("remote_src_chunks"), py::arg("tb") = py::none(),
-          py::arg("tb_group") = py::none(), py::arg("local_dst_chunk") = py::none(),
-          py::arg("reduce_op") = ReduceOp::sum,
-          "Reads remote_src_chunks at the peer, combines local_src_chunk with each of them in this order, "
-          "and writes the "
-          "result to local_dst_chunk, or to local_src_chunk.");
+  using Signal = void (dsl::MemoryChannel::*)(int64_t, SyncType, bool, dsl::Here) const;
+  const auto signal = [&memory](const char* name, Signal call, const char* summary) {
+    memory.def(
+        name,
+        [call](const MemoryChannelOf& self, int64_t tb, SyncType sync, bool relaxed) {
+          (self.it.*call)(tb, sync, relaxed, here());
+        },
+        py::arg("tb"), py::arg("data_sync") = SyncType::both, py::arg("relaxed") = false, summary);
+  };
+  signal("signal", &dsl::MemoryChannel::signal,
+         "Publishes everything that the block did before, then posts the peer's semaphore. With relaxed it "
+         "publishes nothing.");
+  signal("wait", &dsl::MemoryChannel::wait, "Blocks until the peer has signalled once more.");
+  declare_move(memory, "get", &dsl::MemoryChannel::get, "Copies src_chunk at the peer to dst_chunk here.");
+  declare_move(
+      memory, "put", &dsl::MemoryChannel::put,
+      "Copies src_chunk here to dst_chunk at the peer. The peer may read it only after a later signal().");
+  declare_move(memory, "put_packets", &dsl::MemoryChannel::put_packets,
+               "Packs src_chunk here into packets at dst_chunk, in the peer's scratch.");
+  constexpr const char* forwards =
+      "Waits for this launch's packets at src_chunk, in scratch here, and forwards them to dst_chunk, in the "
+      "peer's scratch.";
+  declare_move(memory, "read_put_packets", &dsl::MemoryChannel::read_put_packets, forwards);
+  memory.def(
+      "reduce",
+      [](const MemoryChannelOf& self, const dsl::Chunk& src, const std::vector<dsl::Chunk>& remote,
+         OptionalTb tb, OptionalGroup group, const std::optional<dsl::Chunk>& dst,
+         ReduceOp op) { self.it.reduce(src, remote, block_of(tb, group), dst, op, here()); },
+      py::arg("local_src_chunk"), py::arg("remote_src_chunks"), py::arg("tb") = py::none(),
+      py::arg("tb_group") = py::none(), py::arg("local_dst_chunk") = py::none(),
+      py::arg("reduce_op") = ReduceOp::sum,
+      "Reads remote_src_chunks at the peer, combines local_src_chunk with each of them in this order, "
+      "and writes the "
+      "result to local_dst_chunk, or to local_src_chunk.");
 
   py::class_<PortChannelOf> port(
       module, "PortChannel",
@@ -358,17 +335,11 @@ void declare_channels(py::module_& module) {
       },
       py::arg("dst_rank"), py::arg("src_rank"));
   declare_numbers(port);
-  using Control = void (dsl::PortChannel::*)(int64_t, SyncType, dsl::Here) const;
-  const auto control = [&port](const char* name, Control call, const char* summary) {
-    port.def(
-        name,
-        [call](const PortChannelOf& self, int64_t tb, SyncType sync) { (self.it.*call)(tb, sync, here()); },
-        py::arg("tb"), py::arg("data_sync") = SyncType::both, summary);
-  };
-  control("signal", &dsl::PortChannel::signal,
-          "Posts the peer's semaphore after all transfers that were pushed before.");
-  control("wait", &dsl::PortChannel::wait, "Blocks until the peer has signalled once more.");
-  control("flush", &dsl::PortChannel::flush, "Blocks until the sources of all transfers have been read.");
+  declare_control(port, "signal", &dsl::PortChannel::signal,
+                  "Posts the peer's semaphore after all transfers that were pushed before.");
+  declare_control(port, "wait", &dsl::PortChannel::wait, "Blocks until the peer has signalled once more.");
+  declare_control(port, "flush", &dsl::PortChannel::flush,
+                  "Blocks until the sources of all transfers have been read.");
   using Put = void (dsl::PortChannel::*)(dsl::Chunk, dsl::Chunk, int64_t, dsl::Here) const;
   const auto put = [&port](const char* name, Put call, const char* summary) {
     port.def(
@@ -384,15 +355,7 @@ void declare_channels(py::module_& module) {
       "Does put_with_signal(), then flush().");
   put("put_packets", &dsl::PortChannel::put_packets,
       "Packs src_chunk here into packets at dst_chunk, in the peer's scratch.");
-  port.def(
-      "read_put_packets",
-      [](const PortChannelOf& self, const dsl::Chunk& dst, const dsl::Chunk& src, OptionalTb tb,
-         OptionalGroup group) { self.it.read_put_packets(dst, src, block_of(tb, group), here()); },
-      py::arg("dst_chunk"), py::arg("src_chunk"), py::arg("tb") = py::none(),
-      py::arg("tb_group") = py::none(),
-      "Waits for this launch's packets at src_chunk, in scratch here, and forwards them to dst_chunk, in the "
-      "peer's "
-      "scratch.");
+  declare_move(port, "read_put_packets", &dsl::PortChannel::read_put_packets, forwards);
 
   declare_earlier_names(memory, {"put_packet", "read_put_packet"});
   declare_earlier_names(port, {"put_packet", "read_put_packet"});

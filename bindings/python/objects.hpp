@@ -10,7 +10,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "chorale/config.hpp"
 #include "chorale/packet_form.hpp"

@@ -5,10 +5,7 @@
 #include <pybind11/stl.h>
 
 #include <chrono>
-#include <memory>
-#include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "objects.hpp"
