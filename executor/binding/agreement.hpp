@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "backend.hpp"
@@ -30,5 +29,12 @@ std::vector<uint64_t> agree_on_binding(World& world, const Plan& plan, const Cal
 /// \throws UsageError or RunError, on all ranks: the error of the lowest rank that threw. On a rank that
 ///         threw a UsageError, its own UsageError
 void agree_on_use(World& world, const std::function<void()>& step);
+
+/// Checks that a call's scratch is within Call::scratch. If that is 0, there is no limit.
+/// \param bytes  the bytes of scratch that one rank would take for this call
+/// \param kept   the bytes of scratch of bindings that cannot be dropped
+/// \throws RunError resources if the sum is above the limit. All ranks throw it, because they have the same
+///         numbers
+void require_scratch(const Plan& plan, const Call& call, uint64_t bytes, uint64_t kept = 0);
 
 }  // namespace chorale

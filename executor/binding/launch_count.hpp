@@ -1,5 +1,3 @@
-/// \file
-/// Each rank counts its launches of an executor, and the other ranks can read the count.
 #pragma once
 
 #include <atomic>

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/write.hpp>
-#include <string_view>
 #include <utility>
 
 namespace chorale::bootstrap {

@@ -10,7 +10,7 @@
 #include "chorale/config.hpp"
 #include "executor/world/group.hpp"
 #include "port.hpp"
-#include "scale.hpp"
+#include "reduction.hpp"
 
 namespace chorale {
 namespace {

@@ -1,7 +1,5 @@
 #include "interpreter.hpp"
 
-#include <vector>
-
 #include "executor/lowering/packet_form.hpp"
 #include "port.hpp"
 #include "reduction.hpp"

@@ -8,6 +8,8 @@
 
 #include "chorale/device/lines.hpp"
 #include "chorale/device/reduce.hpp"
+#include "chorale/factor.hpp"
+#include "chorale/types.hpp"
 
 namespace chorale::cpu {
 
@@ -69,5 +71,8 @@ struct Reduction {
 
 /// Returns the functions for one operator and type. For avg they sum; divide() comes at the end.
 const Reduction& reduction(ReduceOp op, DType type);
+
+/// Multiplies as Executor::scale() says. It reads the factor once, at the beginning.
+void scale(void* out, const void* in, uint64_t elements, DType dtype, const Factor& factor);
 
 }  // namespace chorale::cpu

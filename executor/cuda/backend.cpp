@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <climits>
 #include <vector>
 
 #include "binding.hpp"
@@ -12,7 +11,6 @@
 #include "executor/cuda/device/device_memory.hpp"
 #include "executor/cuda/device/error.hpp"
 #include "executor/cuda/device/monitor.hpp"
-#include "executor/cuda/device/rows.hpp"
 #include "executor/cuda/device/stream.hpp"
 #include "executor/cuda/kernels/kernels.hpp"
 #include "executor/cuda/memory/registry.hpp"

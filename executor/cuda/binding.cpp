@@ -10,8 +10,6 @@
 #include "executor/cuda/device/device.hpp"
 #include "executor/cuda/device/driver.hpp"
 #include "executor/cuda/device/error.hpp"
-#include "executor/cuda/device/monitor.hpp"
-#include "executor/cuda/device/rows.hpp"
 #include "executor/cuda/device/stream.hpp"
 #include "executor/cuda/kernels/kernels.hpp"
 #include "executor/cuda/memory/identity.hpp"

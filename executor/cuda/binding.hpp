@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "chorale/window.hpp"
-#include "common.hpp"
 #include "executor/binding/backend.hpp"
 #include "executor/cuda/device/device_memory.hpp"
 #include "executor/cuda/device/host_words.hpp"

@@ -1,5 +1,3 @@
-/// \file
-/// GraphHolds tells whether CUDA graphs hold launches of a binding.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -11,7 +11,6 @@
 #include "executor/cuda/device/error.hpp"
 #include "executor/cuda/multicast/multicast_plan.hpp"
 #include "executor/fibers/report.hpp"
-#include "executor/lowering/lower.hpp"
 
 namespace chorale::cuda {
 namespace {

@@ -5,11 +5,12 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "common.hpp"
+#include "chorale/world.hpp"
 #include "executor/binding/backend.hpp"
 #include "executor/cuda/device/device_memory.hpp"
 #include "executor/cuda/device/host_words.hpp"
@@ -24,6 +25,26 @@
 #include "trace.hpp"
 
 namespace chorale::cuda {
+
+class Imports;
+class Monitor;
+class Pool;
+class Registry;
+
+/// Holds the parts of an executor that serve all its bindings.
+struct Common {
+  World* world = nullptr;
+  int device = 0;
+  Imports* imports = nullptr;
+  Pool* pool = nullptr;
+  Monitor* monitor = nullptr;
+  AbortWord* abort = nullptr;  ///< the device's address of it
+  uint64_t timeout_ns = 0;
+  unsigned trace_launches = 0;
+  std::function<Proxy&()> proxy;  ///< makes the proxy if there is none yet
+  /// Makes the registry if there is none yet. Collective until then.
+  std::function<Registry&()> registry;
+};
 
 /// Holds the kernels for a plan and a call, and their block size.
 struct ChosenKernel {

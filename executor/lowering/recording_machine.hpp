@@ -1,5 +1,3 @@
-/// \file
-/// A RecordingMachine records the steps of a thread block.
 #pragma once
 
 #include <algorithm>

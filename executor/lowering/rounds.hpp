@@ -3,7 +3,6 @@
 /// docs/decisions/0023-rounds.md explains why that is right.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 

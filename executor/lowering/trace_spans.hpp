@@ -1,5 +1,3 @@
-/// \file
-/// Turns the entries that blocks have recorded into the spans that Executor::trace returns.
 #pragma once
 
 #include <cstdint>

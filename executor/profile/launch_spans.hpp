@@ -2,13 +2,15 @@
 /// LaunchSpans holds the spans of one launch, ordered by thread block.
 #pragma once
 
-#include <cstddef>
+#include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <vector>
 
 #include "chorale/diagnostic.hpp"
 #include "chorale/plan.hpp"
+#include "chorale/profile.hpp"
 #include "chorale/trace_span.hpp"
 
 namespace chorale::profile_of {
@@ -73,5 +75,29 @@ class LaunchSpans {
   std::vector<std::vector<Block>> blocks_;  // by rank and block
   std::vector<uint64_t> begins_;            // by rank
 };
+
+struct WholeLaunch {
+  SpanPlace last;  ///< the span that ended last; with Clocks::per_rank, the last span of the slowest rank
+  uint64_t start_ns = 0, ns = 0;
+};
+
+/// Finds the beginning and the end of a launch.
+/// \param spans  the spans of the launch, at least one
+WholeLaunch whole_launch(const LaunchSpans& spans, uint32_t ranks, Clocks);
+
+inline bool has_any(const OpInfo& op, std::initializer_list<Role> roles) {
+  return std::any_of(roles.begin(), roles.end(), [&](Role role) { return op.has(role); });
+}
+
+inline bool moves_data(const OpInfo& op) {
+  return std::any_of(op.fields.begin(), op.fields.end(),
+                     [](const Field& field) { return is_operand(field.role); });
+}
+
+/// Returns whether an operation waits and moves nothing.
+inline bool only_waits(const OpInfo& op) {
+  return !moves_data(op) &&
+         has_any(op, {Role::Await, Role::AwaitRelaxed, Role::Acquire, Role::Arrive, Role::Drain});
+}
 
 }  // namespace chorale::profile_of

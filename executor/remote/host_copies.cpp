@@ -1,8 +1,6 @@
 #include "host_copies.hpp"
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 
 #include "chorale/device/packet.hpp"

@@ -1,5 +1,3 @@
-/// \file
-/// The Endpoints of ranks on different hosts send each other Messages.
 #pragma once
 
 #include <cstdint>

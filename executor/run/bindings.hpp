@@ -1,5 +1,3 @@
-/// \file
-/// Bindings holds the bindings of an executor.
 #pragma once
 
 #include <cstddef>

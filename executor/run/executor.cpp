@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <vector>
@@ -17,7 +16,6 @@
 #include "executor/binding/agreement.hpp"
 #include "executor/binding/backend.hpp"
 #include "executor/binding/launch_count.hpp"
-#include "executor/binding/scratch_limit.hpp"
 #include "executor/lowering/bind.hpp"
 #include "executor/system/fork.hpp"
 #include "executor/system/one_call.hpp"

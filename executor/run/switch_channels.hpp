@@ -1,5 +1,3 @@
-/// \file
-/// wants_multicast() tells how GPUs run switch channels.
 #pragma once
 
 #include "chorale/config.hpp"

@@ -1,5 +1,3 @@
-/// \file
-/// This function turns groups of transfers into launches of plans of thread blocks.
 #pragma once
 
 #include "launches.hpp"

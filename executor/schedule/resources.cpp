@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <vector>
 
 #include "executor/system/available_memory.hpp"

@@ -1,5 +1,3 @@
-/// \file
-/// OneCall guards an object that allows one call at a time.
 #pragma once
 
 #include <fmt/format.h>

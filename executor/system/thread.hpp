@@ -1,5 +1,3 @@
-/// \file
-/// start_thread() starts a thread, and reports an error if the process can have no more threads.
 #pragma once
 
 #include <string>

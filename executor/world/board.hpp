@@ -1,5 +1,3 @@
-/// \file
-/// A board tells ranks of one host that join a world when one of them fails.
 #pragma once
 
 #include <atomic>

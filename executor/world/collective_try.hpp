@@ -6,7 +6,6 @@
 #include <cstring>
 #include <optional>
 #include <span>
-#include <string>
 
 #include "chorale/error.hpp"
 #include "chorale/world.hpp"

@@ -1,5 +1,3 @@
-/// \file
-/// The control relay copies changes in one host's control memory to all other hosts of a world.
 #pragma once
 
 #include <atomic>

@@ -7,7 +7,6 @@
 #include <iterator>
 #include <new>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 

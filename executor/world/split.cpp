@@ -1,7 +1,5 @@
 // World::split() makes new worlds of the ranks of a world.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 

@@ -5,6 +5,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "chorale/invitation.hpp"
@@ -12,13 +17,50 @@
 #include "executor/bootstrap/rendezvous.hpp"
 #include "executor/bootstrap/secret.hpp"
 #include "executor/system/deadline.hpp"
+#include "executor/system/thrown.hpp"
 #include "group.hpp"
 #include "join.hpp"
 #include "shrink.hpp"
-#include "threads_of_invitation.hpp"
 
 namespace chorale {
 namespace {
+
+/// Holds a group until all of its ranks have it.
+struct Handover {
+  std::shared_ptr<world::Group> group;
+  std::optional<system::Thrown> failed;  ///< why there is no group
+  int missing = 0;                       ///< the number of ranks that have not come
+};
+
+struct Handovers {
+  std::mutex mutex;
+  std::map<std::string, Handover> by_name;
+};
+
+Handovers& handovers() {
+  static Handovers& all = *new Handovers;  // threads may still join at exit
+  return all;
+}
+
+/// Returns the group of the ranks that share `name`; all `ranks` ranks call it once. The first rank makes it.
+/// \param name  the name of a membership, which no other world has
+/// \param options  the options of the first rank count
+/// \throws RunError resources on all ranks if there is no memory
+std::shared_ptr<world::Group> group_of_threads(const std::string& name, int ranks,
+                                               const world::Group::Options& options) {
+  Handovers& all = handovers();
+  const std::lock_guard lock(all.mutex);
+  Handover& handover = all.by_name[name];
+  if (!handover.group && !handover.failed) {
+    handover.missing = ranks;
+    handover.failed =
+        system::thrown_by([&] { handover.group = std::make_shared<world::Group>(ranks, options); });
+  }
+  const Handover mine = handover;
+  if (--handover.missing == 0) all.by_name.erase(name);
+  if (mine.failed) throw RunError(mine.failed->reason, mine.failed->text);
+  return mine.group;
+}
 
 /// Returns the part of `address` after "shm://".
 std::string shm_name(const std::string& address) {
@@ -153,7 +195,7 @@ World World::join(const Invitation& invitation, int rank, int ranks, JoinOptions
       bootstrap::rendezvous(invitation, bootstrap::hello_of(rank, ranks, options.host), options.timeout);
   if (met.membership.one_process) {
     const world::Group::Options of_group{options.workers, {}, options.timeout};
-    World world(world::group_of_threads(met.membership.name, ranks, of_group), rank);
+    World world(group_of_threads(met.membership.name, ranks, of_group), rank);
     world.group_->barrier(rank, world::Collective::join);
     return world;
   }

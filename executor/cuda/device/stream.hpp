@@ -4,7 +4,9 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstdint>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 namespace chorale::cuda {
@@ -42,5 +44,16 @@ class OwnedEvent {
 /// Returns whether a graph captures `stream`. Returns nothing if CUDA does not say, as for the default stream
 /// beside a capture.
 std::optional<bool> is_capturing(cudaStream_t stream);
+
+/// Describes rows of bytes.
+struct Rows {
+  char* at;
+  uint64_t distance;  ///< from the start of a row to the start of the next one, in bytes
+};
+
+/// Enqueues a copy of `rows` rows of `bytes` bytes. The device of the stream must be current.
+/// \param what  what is copied, for an error
+/// \throws RunError
+void copy_rows(Rows to, Rows from, uint64_t bytes, uint64_t rows, cudaStream_t stream, std::string_view what);
 
 }  // namespace chorale::cuda

@@ -3,18 +3,96 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <type_traits>
+#include <vector>
 
 #include "executor/world/collective_try.hpp"
 #include "executor/world/descriptors.hpp"
 #include "exports.hpp"
 #include "identity.hpp"
-#include "import_cache.hpp"
-#include "offer.hpp"
+#include "imported.hpp"
 
 namespace chorale::cuda {
 
 using system::Descriptor;
 using world::collective_try;
+
+namespace {
+
+template <class T>
+void append(std::vector<std::byte>& to, const T* values, size_t count) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  const std::byte* const first = reinterpret_cast<const std::byte*>(values);
+  to.insert(to.end(), first, first + count * sizeof(T));
+}
+
+template <class T>
+void take(std::span<const std::byte>& from, T* values, size_t count) {
+  if (count == 0) return;
+  std::memcpy(values, from.data(), count * sizeof(T));
+  from = from.subspan(count * sizeof(T));
+}
+
+/// Holds the fixed part of an Offer as it is sent.
+struct Head {
+  uint64_t pointer, bytes, offset, parts, freed;
+};
+
+/// Describes one rank's buffer in an exchange.
+struct Offer {
+  struct Part {
+    uint64_t number = 0;  ///< Exports::number_of()
+    uint64_t bytes = 0;
+    Sharing sharing = Sharing::ipc;
+    HandleBytes handle{};
+  };
+
+  uint64_t pointer = 0;  ///< the address in the owner's process
+  uint64_t bytes = 0;    ///< 0: nothing is offered
+  uint64_t offset = 0;   ///< the offset of the buffer in the first part
+  std::vector<Part> parts;
+  std::vector<uint64_t> freed;  ///< numbers of allocations that no longer exist
+
+  std::vector<std::byte> to_bytes() const {
+    const Head head{pointer, bytes, offset, parts.size(), freed.size()};
+    std::vector<std::byte> all;
+    append(all, &head, 1);
+    append(all, parts.data(), parts.size());
+    append(all, freed.data(), freed.size());
+    return all;
+  }
+
+  static Offer from_bytes(std::span<const std::byte> from) {
+    Head head;
+    take(from, &head, 1);
+    Offer offer;
+    offer.pointer = head.pointer;
+    offer.bytes = head.bytes;
+    offer.offset = head.offset;
+    offer.parts.resize(head.parts);
+    offer.freed.resize(head.freed);
+    take(from, offer.parts.data(), head.parts);
+    take(from, offer.freed.data(), head.freed);
+    return offer;
+  }
+
+  std::vector<uint64_t> numbers() const {
+    std::vector<uint64_t> all;
+    for (const Part& part : parts) all.push_back(part.number);
+    return all;
+  }
+
+  size_t descriptors() const {
+    return size_t(std::count_if(parts.begin(), parts.end(),
+                                [](const Part& part) { return part.sharing == Sharing::descriptor; }));
+  }
+};
+
+}  // namespace
 
 struct Imports::State {
   int device = -1;

@@ -1,5 +1,3 @@
-/// \file
-/// A PeerMemory is the memory of all peers, mapped here.
 #pragma once
 
 #include <cstddef>

@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <mutex>
 #include <new>
 #include <shared_mutex>
 #include <span>
-#include <utility>
 
 #include "executor/cuda/device/device.hpp"
 #include "executor/cuda/device/driver.hpp"

@@ -10,11 +10,34 @@
 #include <memory>
 #include <vector>
 
+#include "executor/cuda/device/host_words.hpp"
 #include "executor/cuda/device/stream.hpp"
 #include "executor/remote/copies.hpp"
-#include "pinned_pieces.hpp"
 
 namespace chorale::cuda {
+
+/// Holds pinned host memory in pieces of one size, for copies to and from a GPU. It is allocated all at once,
+/// because CUDA may wait for kernels when it pins memory, and kernels wait for the data that goes through it.
+/// Only one thread at a time may use it.
+class PinnedPieces {
+ public:
+  PinnedPieces() = default;
+  /// \throws RunError resources
+  PinnedPieces(size_t count, size_t piece_bytes);
+
+  size_t piece_bytes() const { return piece_bytes_; }
+
+  /// Takes a piece; null if all are in use. A piece whose last pointer is gone is free again.
+  std::shared_ptr<std::byte[]> take();
+
+ private:
+  struct Room {
+    HostArray<std::byte> memory;
+    std::vector<std::byte*> free;
+  };
+  std::shared_ptr<Room> room_;  ///< outlives this object as long as a piece lives
+  size_t piece_bytes_ = 0;
+};
 
 /// Copies through pinned memory. Everything that the copies need is made at once, because CUDA may wait for
 /// kernels when it pins memory or makes an event, and kernels wait for these copies.

@@ -1,5 +1,3 @@
-/// \file
-/// This file holds the memory of a schedule's tensors and flags on GPUs.
 #pragma once
 
 #include <cstdint>

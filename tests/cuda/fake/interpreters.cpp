@@ -14,7 +14,6 @@
 
 #include "executor/cpu/interpreter.hpp"
 #include "executor/cpu/reduction.hpp"
-#include "executor/cpu/scale.hpp"
 #include "executor/cuda/kernels/kernels.hpp"
 #include "executor/cuda/kernels/launch.hpp"
 #include "executor/fibers/fiber.hpp"

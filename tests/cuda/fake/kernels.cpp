@@ -4,7 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "executor/cpu/scale.hpp"
+#include "executor/cpu/reduction.hpp"
 #include "executor/cuda/kernels/kernels.hpp"
 #include "streams.hpp"
 
