@@ -30,6 +30,14 @@ const Exchange exchanges[] = {
     {DType::bf16, 21, 33, 66},
 };
 
+const Form rotated_form{Order::rotated, Style::two, 1};
+
+ScheduleArguments arguments(int64_t n, Mover mover) {
+  ScheduleArguments arguments{.params = {{"n", n}}, .mover = mover};
+  arguments.functions["produce"] = arguments.functions["consume"] = [](const HostCall&) {};
+  return arguments;
+}
+
 /// Runs with new data on one binding.
 /// \return "good", or the error
 std::string exchanged(World& world, const Exchange& of, const std::vector<Mover>& via, int runs) {
@@ -70,6 +78,16 @@ TEST_P(Exchanges, MoversSideBySide) {
           exchanged(world, of, {Mover::ce_put, Mover::plan, Mover::ce_get, Mover::plan, Mover::ce_put}, 10),
           "good");
     }
+  });
+}
+
+/// Ranks agree whether they say it or leave it to the executor.
+TEST(Movers, AutomaticIsCePut) {
+  run_local(2, [](World& world) {
+    const Mover mover = world.rank() ? Mover::automatic : Mover::ce_put;
+    ScheduleRun schedule(world, allgather_p2p(rotated_form), arguments(100, mover));
+    EXPECT_EQ(thrown([&] { schedule.run(); }), "nothing");
+    world.barrier();
   });
 }
 
@@ -148,17 +166,9 @@ TEST(Movers, RowsByWords) {
 
 // -- What goes wrong
 
-void expect_parts(const std::string& text, std::initializer_list<std::string> parts) {
-  for (const std::string& part : parts)
+void expect_said(const std::string& text, std::initializer_list<const char*> parts) {
+  for (const char* const part : parts)
     EXPECT_NE(text.find(part), std::string::npos) << part << " in: " << text;
-}
-
-const Form rotated_form{Order::rotated, Style::two, 1};
-
-ScheduleArguments arguments(int64_t n, Mover mover) {
-  ScheduleArguments arguments{.params = {{"n", n}}, .mover = mover};
-  arguments.functions["produce"] = arguments.functions["consume"] = [](const HostCall&) {};
-  return arguments;
 }
 
 /// Returns the errors of ranks 0 to 2 when rank 2 never runs.
@@ -181,8 +191,7 @@ std::array<std::string, 3> without_rank_2(Mover mover) {
 
 TEST(MoverFaults, APeerThatNeverLaunchesIsNamedWithTheLine) {
   for (const std::string& one : without_rank_2(Mover::plan))
-    expect_parts(one,
-                 {"timed_out: ", "rank 0 block 0 op 1 (ag.cpp:12) wait on memory channel 0 from rank 2"});
+    expect_said(one, {"timed_out: ", "rank 0 block 0 op 1 (ag.cpp:12) wait on memory channel 0 from rank 2"});
 }
 
 TEST(MoverFaults, WhatAFunctionThrowsEndsEveryTransfer) {
@@ -205,7 +214,7 @@ TEST(MoverFaults, WhatAFunctionThrowsEndsEveryTransfer) {
       EXPECT_EQ(thrown([&] { again.run(); }), "nothing");
       world.barrier();
     });
-    for (const std::string& one : said) expect_parts(one, {"aborted by rank 1", "the disk is full"});
+    for (const std::string& one : said) expect_said(one, {"aborted by rank 1", "the disk is full"});
   }
 }
 
@@ -218,7 +227,7 @@ TEST(MoverFaults, APeerThatDiesIsNamed) {
       if (rank == 1) _exit(0);
       return thrown([&] { schedule.run(); });
     });
-    expect_parts(all.said(0), {"peer_lost: rank 1", "died"});
+    expect_said(all.said(0), {"peer_lost: rank 1", "died"});
     all.said(1);
   }
 }
@@ -238,8 +247,8 @@ Plan sends_first(const char* mover) {
 TEST(MoverFaults, ADeadlockIsAFinding) {
   run_local(2, [](World& world) {
     for (const char* const mover : {"ce_put", "ce_get", "plan"}) {
-      expect_parts(thrown([&] { ScheduleRun schedule(world, sends_first(mover), {}); }),
-                   {"usage: ", "ag.cpp:11: error: the send to rank 1 on rank 0 never ends", "[deadlock]"});
+      expect_said(thrown([&] { ScheduleRun schedule(world, sends_first(mover), {}); }),
+                  {"usage: ", "ag.cpp:11: error: the send to rank 1 on rank 0 never ends", "[deadlock]"});
     }
   });
 }
@@ -259,8 +268,8 @@ TEST(MoverFaults, TheCheckKnowsWhatMoversTransfersGet) {
                   {"op":"recv","dst":["t",[0,0,4]],"peer":0,"tag":1,"via":"plan","at":2}]})",
       "");
   run_local(2, [&](World& world) {
-    expect_parts(thrown([&] { ScheduleRun schedule(world, plan, {.mover = Mover::plan}); }),
-                 {"[deadlock]", "with its movers"});
+    expect_said(thrown([&] { ScheduleRun schedule(world, plan, {.mover = Mover::plan}); }),
+                {"[deadlock]", "with its movers"});
     ScheduleRun schedule(world, plan, {.mover = Mover::ce_put});
     EXPECT_EQ(thrown([&] { schedule.run(); }), "nothing");
     world.barrier();
@@ -269,12 +278,12 @@ TEST(MoverFaults, TheCheckKnowsWhatMoversTransfersGet) {
 
 TEST(MoverFaults, GroupsThatAreNoLaunchAreRefused) {
   run_local(3, [](World& world) {
-    expect_parts(thrown([&] {
-                   ScheduleRun schedule(world, allgather_p2p({Order::linear, Style::two, 1}),
-                                        arguments(8, Mover::plan));
-                 }),
-                 {"usage: ", "group 1 of transfers via 'plan' of rank", "not in group 1 there", "ag.cpp:1",
-                  "let the n-th groups of the ranks match"});
+    expect_said(thrown([&] {
+                  ScheduleRun schedule(world, allgather_p2p({Order::linear, Style::two, 1}),
+                                       arguments(8, Mover::plan));
+                }),
+                {"usage: ", "group 1 of transfers via 'plan' of rank", "not in group 1 there", "ag.cpp:1",
+                 "let the n-th groups of the ranks match"});
     const Plan alone = plan_of(
         rotated_form, "{}",
         R"({"name":"s","dtype":"u8","shape":[4],"role":"in"},{"name":"t","dtype":"u8","shape":[4],"role":"out"})",
@@ -283,12 +292,12 @@ TEST(MoverFaults, GroupsThatAreNoLaunchAreRefused) {
             "else":[{"op":"if","p":["==","rank",1],"then":[{"op":"recv","dst":["t"],"peer":0,"via":"plan"}],
                      "else":[{"op":"fill","dst":["t"],"value":0}]}]})",
         "");
-    expect_parts(
+    expect_said(
         thrown([&] { ScheduleRun schedule(world, alone, {}); }),
         {"usage: ", "ag.cpp:11: error: the send to rank 1 on rank 0 never ends with its movers [deadlock]",
          "every rank takes part in every launch"});
-    expect_parts(thrown([&] { ScheduleRun schedule(world, alone, {.check = false}); }),
-                 {"usage: ", "via 'plan' rank 0 moves 1 group, but rank 2 moves 0"});
+    expect_said(thrown([&] { ScheduleRun schedule(world, alone, {.check = false}); }),
+                {"usage: ", "via 'plan' rank 0 moves 1 group, but rank 2 moves 0"});
   });
 }
 
@@ -314,7 +323,7 @@ TEST(MoverFaults, APlanWithTheNameOfAGroupIsRefused) {
     for (const std::string& one :
          {said("group 1 via 'plan'", {{"group 1 via 'plan'", own}}), said("group 1 via 'plan'", {}),
           said("own", {{"own", own}, {"group 1 via 'plan'", own}})})
-      expect_parts(one, {"usage: ", "called \"group 1 via 'plan'\"", "give it another name"});
+      expect_said(one, {"usage: ", "called \"group 1 via 'plan'\"", "give it another name"});
     EXPECT_EQ(said("own", {{"own", own}}), "nothing");
     world.barrier();
   });
