@@ -28,16 +28,27 @@ void for_each_pipeline(const Plan& plan, Visit&& visit) {
   }
 }
 
-/// Returns the least common multiple of all group sizes, or 0 if it is very large.
-uint64_t shares(const Plan& plan) {
-  uint64_t all = 1;
-  for_each_op(plan, [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace) {
-    if (op.group_size < 2 || !all) return;
-    all = std::lcm(all, uint64_t(op.group_size));
-    if (all > uint64_t(1) << 20) all = 0;
-  });
-  return all;
-}
+/// Holds what the message sizes depend on. One pass finds all of it.
+struct Units {
+  uint64_t even = 1;  ///< the least common multiple of all group sizes, or 0 if it is very large
+  /// These are of the units of pipelines, in bytes: the greatest common divisor and the longest. 0: there are
+  /// no pipelines.
+  uint64_t common = 0, longest = 0;
+  uint64_t chunks = 1;  ///< the most that a pipeline covers
+
+  explicit Units(const Plan& plan) {
+    for_each_op(plan, [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace) {
+      if (op.body) {
+        common = std::gcd(common, uint64_t(op.unit_bytes));
+        longest = std::max(longest, uint64_t(op.unit_bytes));
+        chunks = std::max(chunks, uint64_t(op.chunks));
+      }
+      if (op.group_size < 2 || !even) return;
+      even = std::lcm(even, uint64_t(op.group_size));
+      if (even > uint64_t(1) << 20) even = 0;
+    });
+  }
+};
 
 /// Returns the shortest chunk for which every member of a group that shares packets has a slice that is not
 /// empty. The unit is the smallest share of a group.
@@ -168,13 +179,9 @@ bool add_short(const Plan& plan, uint64_t even, uint64_t common, uint64_t longes
 }  // namespace
 
 std::vector<Message> list_messages(const Plan& plan) {
-  const uint64_t even = shares(plan);
-  uint64_t common = 0, longest = 0, chunks = 1;
-  for_each_pipeline(plan, [&](const Op& op) {
-    common = std::gcd(common, uint64_t(op.unit_bytes));
-    longest = std::max(longest, uint64_t(op.unit_bytes));
-    chunks = std::max(chunks, uint64_t(op.chunks));
-  });
+  const Units units(plan);
+  const uint64_t even = units.even, chunks = units.chunks;
+  uint64_t common = units.common, longest = units.longest;
   if (!even) return {};
   std::vector<Message> messages;
   if (!longest) {
@@ -195,10 +202,10 @@ std::vector<Message> list_messages(const Plan& plan) {
       if (!known) messages.push_back(message);
     }
   }
-  const uint64_t full = full_chunk(plan);
+  const uint64_t full = even > 1 ? full_chunk(plan) : 1;
   if (longest / common > max_atoms / full / chunks) return {};
-  for (uint64_t units = least_units(plan); units < full; ++units)
-    messages.push_back({units, units * chunks, common, true});
+  for (uint64_t least = least_units(plan); least < full; ++least)
+    messages.push_back({least, least * chunks, common, true});
   return messages;
 }
 
@@ -212,12 +219,8 @@ std::optional<Message> message_of(const Plan& plan, uint64_t chunk_bytes) {
 }
 
 std::optional<Message> message_of_all_turns(const Plan& plan, uint64_t chunk_bytes) {
-  const uint64_t even = shares(plan);
-  uint64_t common = 0, chunks = 1;
-  for_each_pipeline(plan, [&](const Op& op) {
-    common = std::gcd(common, uint64_t(op.unit_bytes));
-    chunks = std::max(chunks, uint64_t(op.chunks));
-  });
+  const Units units(plan);
+  const uint64_t even = units.even, common = units.common, chunks = units.chunks;
   if (!even) return std::nullopt;
   if (!common) return Message{even, 1, 1};
   const uint64_t chunk = std::max<uint64_t>(chunk_bytes, 1);
@@ -249,7 +252,7 @@ bool Memory::Space::merge() {
 }
 
 size_t Memory::Space::find(uint64_t at) const {
-  if (step) return size_t((at - bounds[0]) / step);
+  if (step) return size_t(step == 1 ? at - start : (at - start) / step);
   return size_t(std::lower_bound(bounds.begin(), bounds.end(), at) - bounds.begin());
 }
 
@@ -277,6 +280,7 @@ Memory::Memory(const Plan& plan, const Message& message, bool one_storage, Banks
       for (const ThreadBlock& block : gpu.threadblocks) {
         fits_ &= for_each_turn(message_, block, limit, [&](const Op& op, const Turn& turn) {
           if (!op.sources && !op.destinations) return;
+          any_groups_ |= op.group_size > 1;
           list_steps(plan_, gpu, block, op, steps);
           for (const SymbolicStep& step : steps.steps) {
             ranges.clear();
@@ -294,8 +298,11 @@ Memory::Memory(const Plan& plan, const Message& message, bool one_storage, Banks
     again = merge() || first;
     if (first && regular()) break;
   }
+  for (Space& space : spaces_) {
+    if (space.step) std::vector<uint64_t>().swap(space.bounds);
+  }
   for (uint32_t at = packet_space; at < spaces_.size(); at += spaces_per_rank)
-    any_packets_ |= !spaces_[at].bounds.empty();
+    any_packets_ |= spaces_[at].cells != 0;
   if (wanted_ != Banks::one && (any_packets_ || plan.use_double_scratch_buffer || wanted_ == Banks::two))
     banks_ = 2;
 }
@@ -318,6 +325,8 @@ bool Memory::merge() {
     Space& space = spaces_[at];
     changed |= space.merge();
     const size_t n = space.bounds.empty() ? 0 : space.bounds.size() - 1;
+    space.cells = uint32_t(n);
+    space.start = n ? space.bounds[0] : 0;
     space.step = n ? space.bounds[1] - space.bounds[0] : 0;
     for (size_t k = 1; k < n && space.step; ++k) {
       if (space.bounds[k + 1] - space.bounds[k] != space.step) space.step = 0;
@@ -440,12 +449,11 @@ bool Memory::banked(uint32_t space) const {
 uint32_t Memory::cell(const Range& range, uint32_t launch) const {
   const Space& space = spaces_[range.space];
   const uint32_t bank = banked(range.space) ? launch % 2 : 0;
-  return space.first + uint32_t(space.find(range.begin) + bank * (space.bounds.size() - 1));
+  return space.first + uint32_t(space.find(range.begin) + bank * space.cells);
 }
 
 std::pair<uint32_t, uint32_t> Memory::cells_of(uint32_t space, uint32_t launch) const {
-  const std::vector<uint64_t>& bounds = spaces_[space].bounds;
-  const uint32_t n = bounds.empty() ? 0 : uint32_t(bounds.size() - 1);
+  const uint32_t n = spaces_[space].cells;
   return {spaces_[space].first + (banked(space) ? launch % 2 * n : 0), n};
 }
 
@@ -460,7 +468,8 @@ Range Memory::range_of(uint32_t cell) const {
                                       [](uint32_t at, const Space& space) { return at < space.first; });
   const uint32_t at = uint32_t(after - spaces_.begin() - 1);
   const Space& space = spaces_[at];
-  const size_t k = (cell - space.first) % (space.bounds.size() - 1);
+  const uint32_t k = (cell - space.first) % space.cells;
+  if (space.step) return {at, space.start + k * space.step, space.start + (k + 1) * space.step};
   return {at, space.bounds[k], space.bounds[k + 1]};
 }
 

@@ -92,6 +92,7 @@ class Memory {
   /// Returns whether a space has two banks. Packets always have two, and scratch has if the plan asks for it.
   bool banked(uint32_t space) const;
   bool any_packets() const { return any_packets_; }
+  bool any_groups() const { return any_groups_; }  ///< that share operands
   /// Returns the number of banks of the space that has most.
   uint32_t banks() const { return banks_; }
 
@@ -110,10 +111,13 @@ class Memory {
  private:
   /// Holds the positions at which the cells of a space begin and end.
   struct Space {
-    std::vector<uint64_t> bounds, pending;
+    std::vector<uint64_t> bounds;  ///< empty in the end if `step` is not 0
+    std::vector<uint64_t> pending;
     size_t limit = 4096;  ///< limit of `pending`, which usually gets the same positions repeatedly
+    uint64_t start = 0;   ///< of the first cell
     uint64_t step = 0;    ///< the distance of neighbours if it is always the same; else 0
     uint32_t first = 0;
+    uint32_t cells = 0;  ///< of one bank
 
     void add(uint64_t at);
     void compact();
@@ -131,7 +135,7 @@ class Memory {
   Message message_;
   Storage storage_;
   Banks wanted_;
-  bool fits_ = true, any_packets_ = false;
+  bool fits_ = true, any_packets_ = false, any_groups_ = false;
   uint32_t banks_ = 1;
   uint32_t cells_ = 0;
   std::vector<Space> spaces_;

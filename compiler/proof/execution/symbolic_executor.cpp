@@ -92,13 +92,14 @@ uint32_t SymbolicExecutor::barrier_of(uint32_t rank, uint32_t id) const { return
 
 /// Finds the chains that post to and take from each counter, and those that arrive at each barrier.
 void SymbolicExecutor::find_counters() {
-  written_.assign(memory_.cells(), 0);
+  written_.assign(memory_.any_packets() ? memory_.cells() : 0, 0);
   SymbolicSteps steps;
   for (uint32_t at = 0; at < chains_.size(); ++at) {
     const uint32_t rank = chains_[at].rank;
     const Gpu& gpu = plan_.gpus[rank];
     const ThreadBlock& block = gpu.threadblocks[chains_[at].block];
     for (const Op& op : block.ops) {
+      note_kind(op);
       if (!op.ids) continue;
       list_steps(plan_, gpu, block, op, steps);
       for (const SymbolicStep& step : steps.steps) {
@@ -122,6 +123,16 @@ void SymbolicExecutor::find_counters() {
   }
 }
 
+/// Notes what else the proofs need to know of the operations, because one pass over a large plan takes less
+/// time than several.
+void SymbolicExecutor::note_kind(const Op& op) {
+  any_switched_ |= is_switched(op.via);
+  any_proxies_ |= has_proxy(op.via);
+  any_relaxed_posts_ |= shape(op.code).has(Role::PostRelaxed);
+  any_relaxed_waits_ |= shape(op.code).has(Role::AwaitRelaxed);
+  operations_ += 1 + (op.body ? (memory_.message().turns(op) - 1) * op.body : 0);
+}
+
 void SymbolicExecutor::begin_launch(uint32_t rank) {
   const Gpu& gpu = plan_.gpus[rank];
   left_[rank] = uint32_t(gpu.threadblocks.size());
@@ -139,7 +150,7 @@ void SymbolicExecutor::begin_launch(uint32_t rank) {
 bool SymbolicExecutor::run(uint32_t launches, Choices& choices, Observer& observer) {
   observer_ = &observer;
   launches_ = launches;
-  to_do_ = count_operations() * launches;
+  to_do_ = operations_ * launches;
   done_ = 0;
   ready_.clear();
   readers_.clear();
@@ -167,19 +178,6 @@ bool SymbolicExecutor::run(uint32_t launches, Choices& choices, Observer& observ
   } while (settle(choices));
   return std::all_of(chains_.begin(), chains_.end(),
                      [](const Chain& chain) { return chain.state == State::ended; });
-}
-
-uint64_t SymbolicExecutor::count_operations() const {
-  uint64_t count = 0;
-  for (const Gpu& gpu : plan_.gpus) {
-    for (const ThreadBlock& block : gpu.threadblocks) {
-      count += block.ops.size();
-      for (const Op& op : block.ops) {
-        if (op.code == Opcode::pipeline && op.body) count += (memory_.message().turns(op) - 1) * op.body;
-      }
-    }
-  }
-  return count;
 }
 
 /// Lets one competing chain proceed when no chain can proceed without it.

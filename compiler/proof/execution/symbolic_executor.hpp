@@ -127,6 +127,11 @@ class SymbolicExecutor {
   const std::vector<Chain>& chains() const { return chains_; }
   const std::vector<Counter>& counters() const { return counters_; }
   const std::vector<Barrier>& barriers() const { return barriers_; }
+  /// Returns whether the plan has operations of a kind.
+  bool any_switched() const { return any_switched_; }
+  bool any_relaxed_posts() const { return any_relaxed_posts_; }
+  bool any_relaxed_waits() const { return any_relaxed_waits_; }
+  bool any_proxies() const { return any_proxies_; }
   /// Returns the counter that a post, an await, a push, a release or an acquire of a rank uses. Returns none
   /// if no block waits there.
   uint32_t counter_of(uint32_t rank, const SymbolicStep&) const;
@@ -136,7 +141,7 @@ class SymbolicExecutor {
 
  private:
   void find_counters();
-  uint64_t count_operations() const;
+  void note_kind(const Op&);
   void go_on(uint32_t chain);
   void advance(uint32_t chain);
   bool do_step(uint32_t chain, const SymbolicStep&);
@@ -161,6 +166,8 @@ class SymbolicExecutor {
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> barrier_at_;
   std::vector<Counter> counters_;
   std::vector<Barrier> barriers_;
+  bool any_switched_ = false, any_relaxed_posts_ = false, any_relaxed_waits_ = false, any_proxies_ = false;
+  uint64_t operations_ = 0;  // of a launch, each turn of a pipeline counted
   std::deque<uint32_t> ready_;
   std::vector<uint32_t> written_;  // by cell of packets: 1 + the launch whose packets it holds
   std::unordered_map<uint32_t, std::vector<uint32_t>> readers_;  // by cell of packets: chains that wait

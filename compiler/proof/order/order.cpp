@@ -11,7 +11,10 @@ uint32_t Agent::launch_of(uint32_t at) const {
   return after == launches.begin() ? 0 : uint32_t(after - launches.begin() - 1);
 }
 
-Order::Order(const SymbolicExecutor& executor) : executor_(executor) {
+Order::Order(const SymbolicExecutor& executor)
+    : executor_(executor),
+      any_switched_(executor.any_switched()),
+      any_relaxed_(executor.any_relaxed_posts()) {
   add_agents();
   room_ = std::make_unique<Clock::Room>(uint32_t(agents_.size()));
   uint32_t writer = 0;
@@ -24,10 +27,6 @@ Order::Order(const SymbolicExecutor& executor) : executor_(executor) {
   tokens_.resize(executor.counters().size());
   rounds_.resize(executor.barriers().size());
   round_of_.resize(executor.chains().size());
-  for_each_op(executor.plan(), [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace) {
-    any_switched_ |= is_switched(op.via);
-    any_relaxed_ |= shape(op.code).has(Role::PostRelaxed);
-  });
 }
 
 void Order::add_agents() {
@@ -49,7 +48,7 @@ void Order::add_agents() {
     agent.kind = Agent::Kind::application;
     agent.rank = rank;
   }
-  for (uint32_t chain = 0; chain < chains.size(); ++chain) {
+  for (uint32_t chain = 0; chain < chains.size() && executor_.any_proxies(); ++chain) {
     const ThreadBlock& block = plan.gpus[chains[chain].rank].threadblocks[chains[chain].block];
     for (const Op& op : block.ops) {
       if (!has_proxy(op.via)) continue;
@@ -136,7 +135,7 @@ void Order::post(uint32_t chain, const SymbolicStep& step, uint32_t counter) {
   if (step.kind == SymbolicStep::Kind::push) {
     const auto [reads, writes] = hand_over(chain, step);
     tokens_[counter].list.push_back(
-        {agents_[writes].visible, agents_[writes].over, starts_[rank], agents_[writes].visible});
+        {agents_[writes].visible, agents_[writes].over, start_of(rank), agents_[writes].visible});
     return;
   }
   Agent& agent = block(chain);
@@ -146,7 +145,10 @@ void Order::post(uint32_t chain, const SymbolicStep& step, uint32_t counter) {
   if (!step.relaxed && !to_device && any_switched_) agent.reaching = agent.visible;
   const bool publishes = !step.relaxed && !overtaken(chain, step);
   const Clock& visible = publishes ? agent.visible : starts_[rank];
-  tokens_[counter].list.push_back({visible, agent.over, starts_[rank], to_device ? agent.reached : visible});
+  tokens_[counter].list.push_back({visible, agent.over, start_of(rank),
+                                   !any_switched_ ? Clock()
+                                   : to_device    ? agent.reached
+                                                  : visible});
 }
 
 /// Returns whether a later post of the same counter may overtake this one, because nothing synchronises the

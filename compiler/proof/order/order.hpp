@@ -80,8 +80,9 @@ class Order : public Observer {
 
  private:
   struct Token {
-    Clock visible, over, start;  ///< start: what was visible when the launch began
-    Clock reached;               ///< for a release or a barrier: see Agent
+    Clock visible, over;
+    Clock start;    ///< what was visible when the launch began; only if there are relaxed waits
+    Clock reached;  ///< for a release or a barrier: see Agent; only if there are switch operands
   };
   /// Holds the posts of a counter from `first` on. If a single chain takes them, earlier posts are dropped.
   struct Tokens {
@@ -93,12 +94,13 @@ class Order : public Observer {
   static uint32_t count(const Plan&);
   void add_agents();
   void publish(Agent&, uint32_t id);
+  Clock start_of(uint32_t rank) const { return executor_.any_relaxed_waits() ? starts_[rank] : Clock(); }
   static void join(Agent&, const Clock& visible, const Clock& over);
 
   bool overtaken(uint32_t chain, const SymbolicStep& post);
 
   std::unique_ptr<Clock::Room> room_;
-  bool any_switched_ = false, any_relaxed_ = false;
+  const bool any_switched_, any_relaxed_;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, bool> overtaken_;  // by chain, operation and counter
   std::vector<Agent> agents_;
   std::vector<uint32_t> blocks_;  // by chain

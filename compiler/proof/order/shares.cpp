@@ -21,12 +21,7 @@ bool is_even(const Access& access, const Op& op, const Turn& turn) {
 }  // namespace
 
 Shares::Shares(const Plan& plan, const Memory& memory) : memory_(memory) {
-  if (memory.message().exact) return;
-  bool any = false;
-  for_each_op(plan, [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace) {
-    any |= op.group_size > 1;
-  });
-  if (!any) return;
+  if (memory.message().exact || !memory.any_groups()) return;
   std::vector<std::set<Part>> parts(memory.spaces());
   std::map<Key, OpPlace> places;  // of packets
   SymbolicSteps steps;

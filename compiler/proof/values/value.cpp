@@ -28,8 +28,7 @@ uint64_t Values::scrambled(uint64_t tree) { return mix64(tree + splitmix64_step)
 uint32_t Values::origin(const Origin& of) {
   Node node;
   node.sum = sum_of(of);
-  node.tree = uint64_t(node.sum);
-  node.order = mix64(of.rank + splitmix64_step);
+  if (orders_wanted_) orders_.push_back({uint64_t(node.sum), mix64(of.rank + splitmix64_step)});
   node.inside = of.at;
   node.lowest = of.rank;
   nodes_.push_back(node);
@@ -42,9 +41,11 @@ uint32_t Values::combine(uint32_t left, uint32_t right, ReduceOp op) {
   node.inside = uint64_t(right) << 32 | left;
   node.op = op;
   node.sum = plus(nodes_[left].sum, nodes_[right].sum);
-  // a + b and b + a have the same bits.
-  node.tree = mix64(scrambled(nodes_[left].tree) + scrambled(nodes_[right].tree));
-  node.order = mix64(scrambled(nodes_[left].order) + scrambled(nodes_[right].order));
+  if (orders_wanted_) {
+    // a + b and b + a have the same bits.
+    orders_.push_back({mix64(scrambled(tree(left)) + scrambled(tree(right))),
+                       mix64(scrambled(order(left)) + scrambled(order(right)))});
+  }
   node.lowest = std::min(nodes_[left].lowest, nodes_[right].lowest);
   for (const uint32_t part : {left, right}) {
     const Node& of = nodes_[part];
@@ -55,10 +56,10 @@ uint32_t Values::combine(uint32_t left, uint32_t right, ReduceOp op) {
 }
 
 void Values::round(uint32_t value) {
-  Node& node = nodes_[value];
-  node.tree = scrambled(node.tree);
-  node.order = scrambled(node.order);
-  node.rounded = true;
+  nodes_[value].rounded = true;
+  if (!orders_wanted_) return;
+  Order& of = orders_[value];
+  of = {scrambled(of.tree), scrambled(of.order)};
 }
 
 /// Returns the addends that were added up without rounding, from the first one on.
@@ -72,7 +73,7 @@ std::vector<uint32_t> Values::addends(uint32_t value) const {
   std::reverse(list.begin(), list.end());
   // a + b and b + a have the same bits. The text has the one in brackets first, then the lower rank.
   const auto place = [this](uint32_t addend) {
-    return std::tuple(!combined(addend), nodes_[addend].lowest, nodes_[addend].order);
+    return std::tuple(!combined(addend), nodes_[addend].lowest, order(addend));
   };
   if (list.size() > 1 && place(list[1]) < place(list[0])) std::swap(list[0], list[1]);
   return list;

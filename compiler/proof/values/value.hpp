@@ -34,6 +34,9 @@ class Values {
  public:
   static constexpr uint32_t none = ~uint32_t{0};
 
+  /// \param orders  whether the caller wants tree(), order() and order_words()
+  explicit Values(bool orders = true) : orders_wanted_(orders) {}
+
   uint32_t origin(const Origin&);
   /// Combines two values by an operator. A value made by several operators is marked as mixed() and otherwise
   /// unknown.
@@ -44,9 +47,9 @@ class Values {
   void round(uint32_t value);
   /// Returns a number that is equal for values that were added up in the same order and rounded at the same
   /// places.
-  uint64_t tree(uint32_t value) const { return nodes_[value].tree; }
+  uint64_t tree(uint32_t value) const { return orders_[value].tree; }
   /// Returns the same as tree(), but ignores which part of a rank's input an addend is.
-  uint64_t order(uint32_t value) const { return nodes_[value].order; }
+  uint64_t order(uint32_t value) const { return orders_[value].order; }
   /// Returns that order in words, as in ProofFacts::order. Equal words mean equal orders.
   std::string order_words(uint32_t value) const;
 
@@ -68,7 +71,6 @@ class Values {
   /// Describes a value in few bytes, because a proof may have millions of values.
   struct Node {
     Sum sum;
-    uint64_t tree = 0, order = 0;
     uint64_t inside = 0;  ///< combined: the two values; otherwise the atom of the origin
     uint32_t lowest = 0;  ///< the lowest rank whose input is in the value; not combined: the origin's rank
     ReduceOp op = ReduceOp::sum;
@@ -78,8 +80,13 @@ class Values {
     uint32_t right() const { return uint32_t(inside >> 32); }
     Origin origin() const { return {lowest, inside}; }
   };
-  static_assert(sizeof(Node) == 48);
+  static_assert(sizeof(Node) == 32);
+  struct Order {
+    uint64_t tree = 0, order = 0;
+  };
+  const bool orders_wanted_;
   std::vector<Node> nodes_;
+  std::vector<Order> orders_;  // of nodes_; empty if nobody wants them
 };
 
 }  // namespace chorale::proof

@@ -31,6 +31,7 @@ Holding::Holding(const SymbolicExecutor& executor, Findings& findings, bool fact
       findings_(findings),
       facts_(facts),
       excerpt_(excerpt),
+      values_(facts),
       held_(memory_.cells(), Values::none),
       writer_(memory_.cells()) {}
 
