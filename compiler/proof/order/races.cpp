@@ -15,9 +15,9 @@
 // same from launch to launch. If all accesses of two launches that far apart are ordered once, they always
 // are. So executing one launch more than there are banks is enough for any number.
 //
-// This costs O(a) for the cells of all accesses, times the readers that a cell has between two writes, and
-// O(s c / 64) for s signals between c thread blocks. The latter is much less if most blocks know little of
-// each other.
+// This costs O(a) for the cells of all accesses, times the readers that a cell has between two writes, and at
+// most O(s c / 32) for s signals between c thread blocks. The latter is O(s log c) if a block learns of most
+// others through few blocks, as in a ring: see clock.hpp.
 
 #include "races.hpp"
 
