@@ -50,6 +50,12 @@ class Findings {
   /// have one line.
   SourceLine joined_line(const ProofEvent&) const;
 
+  /// Removes the findings of a proof for which `follows` returns true.
+  template <class Follows>
+  void drop(ProofName proof, Follows&& follows) {
+    std::erase_if(found_[size_t(proof)], follows);
+  }
+
   bool any() const;
   /// Returns whether this proof has enough findings. Then news() returns false.
   bool full(ProofName proof) const { return said_[size_t(proof)].size() >= most; }

@@ -23,6 +23,8 @@ Sum sum_of(const Origin& of) {
 
 Sum plus(Sum left, Sum right) { return reduced(left + right); }
 
+Sum minus(Sum left, Sum right) { return plus(left, modulus - right); }
+
 uint64_t Values::scrambled(uint64_t tree) { return mix64(tree + splitmix64_step); }
 
 uint32_t Values::origin(const Origin& of) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "chorale/types.hpp"
@@ -27,6 +28,7 @@ struct Origin {
 using Sum = unsigned __int128;
 Sum sum_of(const Origin&);
 Sum plus(Sum, Sum);
+Sum minus(Sum, Sum);
 
 /// Holds all values of an execution. A value is a position in this object. Values are equal if their sums
 /// are, whatever the order of their addends.
@@ -63,6 +65,12 @@ class Values {
   /// Returns whether the value was made by several operators.
   bool mixed(uint32_t value) const { return nodes_[value].mixed; }
   bool combined(uint32_t value) const { return nodes_[value].combined; }
+  /// Returns the two values of which a combined one is made.
+  std::pair<uint32_t, uint32_t> operands(uint32_t value) const {
+    return {nodes_[value].left(), nodes_[value].right()};
+  }
+  /// Returns the only origin of a value that is not combined.
+  Origin origin_of(uint32_t value) const { return nodes_[value].origin(); }
 
  private:
   static uint64_t scrambled(uint64_t);

@@ -4,12 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
-#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -47,7 +47,8 @@ class Holding : public Observer {
   /// Returns the number of cells of outputs that compare() has found wrong.
   uint64_t wrong() const { return wrong_.size(); }
 
-  /// Reports the outputs that compare() has found wrong.
+  /// Reports the outputs that compare() has found wrong. It removes findings about races that have the same
+  /// cause.
   /// \param flow  if given, because accesses race: reports only outputs that are wrong in whatever order the
   ///   operations take place
   /// \param trail  if given: the writes of the same execution, which show the operations at fault
@@ -91,11 +92,14 @@ class Holding : public Observer {
   struct Culprit {
     std::optional<Writer> writer;  ///< nothing if it names none
     uint32_t cell = nobody;        ///< the cell that it writes
-    std::optional<Trail::Fault> fault = {};
+    std::optional<Trail::Blame> blame = {};
+    /// Orders findings. Those that name an operation which certainly is at fault come first.
+    enum class Rank : uint8_t {
+      misplaces,  ///< it writes to a wrong place of the rank of the output
+      writes,     ///< it writes or reads something wrong
+      doubtful,   ///< it may well be right
+    } rank = Rank::writes;
     bool at_fault = true;  ///< false: it is only named to show the place
-
-    /// Returns false if it may well be right.
-    bool sure() const { return fault != Trail::Fault::strayed && fault != Trail::Fault::repeated; }
   };
 
   void compare(uint32_t rank, bool races);
@@ -103,16 +107,18 @@ class Holding : public Observer {
   OpPlace place(const Writer&) const;
   bool is_written(uint32_t cell) const { return writer_[cell].chain != nobody; }
   uint32_t nearest(uint32_t rank, uint32_t cell) const;
+  std::vector<Origin> expected(const Wrong&) const;
   std::optional<Culprit> culprit_of(const Wrong&, Trail*) const;
   Culprit nearest_to(const Wrong&) const;
-  std::string words_of(const Wrong&, const Culprit&) const;
+  std::string words_of_source(const Trail::Blame&, Trail&) const;
+  std::string words_of(const Wrong&, const Culprit&, Trail*) const;
+  void drop_races(const std::set<std::string>& lines, Trail&);
   /// Returns the event of a write of a cell. If nobody writes it, the event is the application's.
   ProofEvent event_of(const Writer&, uint32_t cell) const;
   /// Adds a finding about an output. Returns null if the same finding is there already.
   /// \param by  the operation at fault, if any
   /// \param text  returns the text of the finding; it is called only if the finding is new
-  template <class Text>
-  Finding* add(uint32_t rank, uint32_t cell, const Culprit& by, Text&& text);
+  Finding* add(uint32_t rank, uint32_t cell, const Culprit& by, const std::function<std::string()>& text);
   void compare_rounding(uint32_t rank, uint32_t cell, uint32_t value);
   void compare_order(uint32_t rank, uint32_t cell, uint32_t value, bool several_parts);
   uint32_t sender_of(const Range& output);
@@ -121,9 +127,8 @@ class Holding : public Observer {
   std::string name(const Origin&, uint64_t length) const;
   std::string name(uint32_t cell) const;
   std::string name_of_output(uint32_t rank, uint32_t cell) const;
-  Finding* say(const Wrong&, const Culprit&);
-  std::string text_of(const Wrong&, const std::vector<Origin>& expected, const Culprit&) const;
-  std::vector<Origin> expected(const Wrong&) const;
+  Finding* say(const Wrong&, const Culprit&, Trail*);
+  std::string text_of(const Wrong&, const std::vector<Origin>& expected, const Culprit&, Trail*) const;
   std::string count_wrong() const;
   std::string names(const std::vector<Origin>& list, uint64_t length) const;
   /// Says that a copy seems to have its operands the wrong way round, if that is why a cell has the value.
@@ -140,13 +145,10 @@ class Holding : public Observer {
   Values values_;
   std::vector<uint32_t> held_;  // by cell
   std::vector<Writer> writer_;  // by cell
-  std::vector<uint32_t> made_;
+  std::vector<uint32_t> made_, from_;
   /// Holds copies that read a cell before anything wrote it and overwrite data, by that cell.
   std::unordered_map<uint32_t, Writer> swapped_;
   std::vector<Wrong> wrong_;
-  /// Holds the operations for which add() was called: chain, operation, the cell that it writes, and whether
-  /// the output is written. Many outputs may be wrong because of one operation.
-  std::set<std::tuple<uint32_t, uint32_t, uint32_t, bool>> told_;
   std::optional<Trail> trail_;
   /// These hold the operator of the first combined output, and the place of that output.
   std::optional<ReduceOp> op_;

@@ -126,15 +126,19 @@ TEST(Values, AllReduce) {
             "input[1:2] of rank 0 at 1.0.4\n");
   plan = all_reduce();
   operand(plan, 0, 3, 1) = scratch(1);
-  EXPECT_EQ(values(plan),
-            "output[0:1] of rank 0 does not hold what it should: it has input[1:2] of rank 1, which does not "
-            "belong there, it lacks input[0:1] of rank 1 at 0.0.3\n");
+  EXPECT_EQ(
+      values(plan),
+      "output[0:1] of rank 0 does not hold what it should: it has input[1:2] of rank 1, which does not "
+      "belong there, it lacks input[0:1] of rank 1; this reads scratch[1:2] of rank 0, but what belongs "
+      "there is in scratch[0:1] of rank 0 at 0.0.3\n"
+      "  it is written here at 1.0.0\n");
   plan = all_reduce();
   operand(plan, 0, 3, 1) = scratch(5);
   EXPECT_EQ(values(plan),
             "output[0:1] of rank 0 does not hold what it should: it has what scratch[5:6] of rank 0 held "
-            "before the "
-            "launch, which does not belong there, it lacks input[0:1] of rank 1 at 0.0.3\n");
+            "before the launch, which does not belong there, it lacks input[0:1] of rank 1; this reads "
+            "scratch[5:6] of rank 0, but what belongs there is in scratch[0:1] of rank 0 at 0.0.3\n"
+            "  it is written here at 1.0.0\n");
   plan = all_reduce();
   block(plan, 0).ops.pop_back();
   EXPECT_EQ(values(plan), "output[1:2] of rank 0 is never written: this comes nearest to it at 0.0.3\n");
@@ -208,12 +212,10 @@ TEST(Values, OthersOfTheirOwnKind) {
     return values(plan);
   };
   EXPECT_EQ(of("allgather", 1, 2),
-            "output[0:1] of rank 1 does not hold what it should: it has input[0:1] of rank 1, which does not "
-            "belong there, it lacks input[0:1] of rank 0 at 1.0.0\n"
-            "  2 chunks are never written: output[1:2] of rank 0, output[1:2] of rank 1; 1 chunk is wrong: "
-            "output[0:1] of rank 1\n"
             "output[1:2] of rank 1 is never written: this writes what belongs there to output[0:1] of rank 1 "
-            "at 1.0.0\n");
+            "at 1.0.0\n"
+            "  2 chunks are never written: output[1:2] of rank 0, output[1:2] of rank 1; 1 chunk is wrong: "
+            "output[0:1] of rank 1\n");
   EXPECT_EQ(of("alltoall", 2, 2),
             "output[1:2] of rank 0 does not hold what it should: it has input[1:2] of rank 0, which does not "
             "belong there, it lacks input[0:1] of rank 1 at 0.0.0\n"
@@ -261,9 +263,7 @@ TEST(Values, TheOperationAtFault) {
   EXPECT_EQ(values(gather_with([](Plan& plan) { copy(plan, in(0), out(0), 0, 1); })),
             "output[0:1] of rank 1 does not hold what it should: it has input[0:1] of rank 1, which does not "
             "belong there, it lacks input[0:1] of rank 0 at 1.0.1\n"
-            "  1 chunk is never written: output[1:2] of rank 0; 1 chunk is wrong: output[0:1] of rank 1\n"
-            "output[1:2] of rank 0 is never written: this writes what belongs there to output[0:1] of rank 1 "
-            "at 1.0.1\n");
+            "  1 chunk is never written: output[1:2] of rank 0; 1 chunk is wrong: output[0:1] of rank 1\n");
 }
 
 /// Rank 1 forwards what it finds where it should have its own input, so that rank 0 gets something wrong.
@@ -282,13 +282,10 @@ TEST(Values, ForwardingIsRight) {
   // The copy overwrites what rank 0 has put, and the put finds nothing.
   EXPECT_EQ(
       values(forwards(out(0))),
-      "output[1:2] of rank 0 does not hold what it should: it has what output[1:2] of rank 1 held before "
-      "the launch, which does not belong there, it lacks input[0:1] of rank 1; this writes what belongs "
-      "there to output[0:1] of rank 1 at 1.0.1\n"
-      "  1 chunk is never written: output[1:2] of rank 1; 2 chunks are wrong: output[1:2] of rank 0, "
-      "output[0:1] of rank 1\n"
       "output[1:2] of rank 1 is never written: this writes what belongs there to output[0:1] of rank 1 at "
-      "1.0.1\n");
+      "1.0.1\n"
+      "  1 chunk is never written: output[1:2] of rank 1; 2 chunks are wrong: output[1:2] of rank 0, "
+      "output[0:1] of rank 1\n");
   // A wrong copy to the right place is at fault, too.
   Plan plan = forwards(out(1));
   operand(plan, 1, 1, 0) = scratch(0);
