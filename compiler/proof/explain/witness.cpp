@@ -29,16 +29,18 @@ std::string padded(std::string text, size_t width) {
   return text;
 }
 
-/// Returns the numbers of the events that an event comes after, such as "1, ~3".
+/// Returns the events that an event comes after, such as "after 1, 3".
 std::string causes_of(const Witness& witness, uint32_t event) {
-  std::string text;
+  std::string seen, unseen;
   std::vector<uint32_t> said;
   for (const WitnessEdge& edge : witness.edges) {
     if (edge.to != event || std::find(said.begin(), said.end(), edge.from) != said.end()) continue;
     said.push_back(edge.from);
-    text += (text.empty() ? "" : ", ") + std::string(edge.publishes ? "" : "~") + number(edge.from + 1);
+    std::string& list = edge.publishes ? seen : unseen;
+    list += (list.empty() ? "after " : ", ") + number(edge.from + 1);
   }
-  return text;
+  if (unseen.empty()) return seen;
+  return seen + (seen.empty() ? "" : "; ") + unseen + ", whose writes it may not see";
 }
 
 }  // namespace
@@ -81,20 +83,22 @@ std::string render(const Witness& witness) {
   if (witness.events.empty() && witness.because.empty()) return {};
   std::string text;
   for (const std::string& remedy : witness.remedies) text += "  would order them: " + remedy + "\n";
-  if (!witness.events.empty()) text += "  counter-example:\n";
+  // A single event is the operation that the finding quotes.
+  const size_t events = witness.events.size() == 1 ? 0 : witness.events.size();
+  if (events) text += "  counter-example:\n";
   size_t agent = 0, line = 0;
-  for (uint32_t at = 0; at < witness.events.size(); ++at) {
+  for (uint32_t at = 0; at < events; ++at) {
     agent = std::max(agent, agent_of(witness.events[at]).size());
     line = std::max(line, line_of(witness.events[at]).size());
   }
-  for (uint32_t at = 0; at < witness.events.size(); ++at) {
+  for (uint32_t at = 0; at < events; ++at) {
     const WitnessEvent& event = witness.events[at];
     const bool missing = event.part == WitnessEvent::Part::missing;
     text += "   " + padded(event.mark, 2) + padded(number(at + 1), 3) + "launch " + number(event.launch + 1) +
             "  " + padded(agent_of(event), agent) + "  " + padded(line_of(event), line) + "  " +
             (missing ? "never: " : "") + event.text;
     if (const std::string behind = causes_of(witness, at); !behind.empty() && !missing)
-      text += "  <- " + behind;
+      text += "  (" + behind + ")";
     text += '\n';
   }
   if (witness.left_out) text += "    and " + count(witness.left_out, "more event") + "\n";

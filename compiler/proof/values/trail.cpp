@@ -261,7 +261,7 @@ Trail::Blame Trail::find_operand(uint32_t at, Wanted wanted) {
         return {writes_[right], Fault::misplaced, wrong->cell};
       return {write, Fault::misread, wrong->cell, writes_[right]};
     }
-    if (wrong->from == none) break;
+    if (wrong->from == none) return {write, Fault::wrong, wrong->cell};
     at = wrong->from;
   }
   return {writes_[at], Fault::wrong, none, {}, !exhausted()};

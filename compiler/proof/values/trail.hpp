@@ -55,8 +55,8 @@ class Trail {
   struct Blame {
     Write write;
     Fault fault;
-    /// The place from which the value is read, if misread or misplaced. If wrong: the place from which it is
-    /// copied, if nothing has written there.
+    /// The place from which the value is read, if misread or misplaced. If wrong: the place that it reads, if
+    /// nothing has written there.
     uint32_t read = none;
     std::optional<Write> right = {};  ///< misread: the write of what belongs to the output
     bool sure = true;                 ///< false: the values have too many parts to look further

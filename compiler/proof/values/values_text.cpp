@@ -146,10 +146,10 @@ void Holding::drop_races(const std::set<std::string>& lines, Trail& trail) {
   });
 }
 
-/// Says why the place from which a wrong write copies is wrong, if that is known.
+/// Says why a place that a wrong write reads is wrong, if that is known.
 std::string Holding::words_of_source(const Trail::Blame& blame, Trail& trail) const {
+  if (blame.read != Trail::none) return "this reads " + name(blame.read) + ", which nothing has written";
   const uint32_t source = trail.copied(blame.write);
-  if (blame.read != Trail::none) return "this reads " + name(source) + ", which nothing has written";
   if (source == Trail::none || !trail.promised(source) || !trail.misses(blame.write)) return {};
   return "this reads " + name(source) + ", where something else belongs";
 }

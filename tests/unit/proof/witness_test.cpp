@@ -73,7 +73,8 @@ TEST(Witness, ARelaxedSignalPublishesNothing) {
   hand_over(plan, 0, 0, true);
   copy(plan, scratch(0), out(0), 0, 1);
   const std::string text = shown(plan);
-  EXPECT_TRUE(has(text, "relaxed_wait memory channel 0 from rank 0  <- ~2")) << text;
+  EXPECT_TRUE(has(text, "relaxed_wait memory channel 0 from rank 0  (after 2, whose writes it may not see)"))
+      << text;
   EXPECT_TRUE(has(text,
                   "would order them: signal for relaxed_signal at rank 0, thread block 0, op 2, wait for "
                   "relaxed_wait at rank 1, thread block 0, op 0"))
@@ -182,9 +183,9 @@ TEST(Witness, ACycle) {
   }
   EXPECT_EQ(shown(plan),
             "  counter-example:\n"
-            "   A 1  launch 1  rank 0, block 0  op 0  wait memory channel 0 from rank 1  <- 2\n"
+            "   A 1  launch 1  rank 0, block 0  op 0  wait memory channel 0 from rank 1  (after 2)\n"
             "     2  launch 1  rank 1, block 0  op 1  never: signal memory channel 0 to rank 0\n"
-            "   B 3  launch 1  rank 1, block 0  op 0  wait memory channel 0 from rank 0  <- 4\n"
+            "   B 3  launch 1  rank 1, block 0  op 0  wait memory channel 0 from rank 0  (after 4)\n"
             "     4  launch 1  rank 0, block 0  op 1  never: signal memory channel 0 to rank 1\n"
             "  A's answer comes only after B, B's answer comes only after A\n");
 }
