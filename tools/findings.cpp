@@ -6,6 +6,7 @@
 #include <map>
 
 #include "chorale/adversary.hpp"
+#include "chorale/compile.hpp"
 #include "chorale/finding.hpp"
 #include "chorale/renderer.hpp"
 #include "tools/programs.hpp"
@@ -104,12 +105,21 @@ std::string kind_of(const Plan& plan, const Diagnostic& finding) {
   return kind;
 }
 
+/// Returns whether a second copy of the scratch mends a finding, and then all of its proof.
+bool needs_double_scratch(const Explained& of) {
+  return std::ranges::any_of(of.witness.remedies, [](const std::string& remedy) {
+    return remedy.starts_with("use_double_scratch_buffer");
+  });
+}
+
 void print(const Plan& plan, const std::vector<Explained>& all, const std::string& severity = "error") {
   std::cout.flush();
   Renderer each(plan);
   std::map<std::string, uint64_t> seen;
   std::map<std::string, uint64_t> left_out;  // by line and check
+  uint64_t of_scratch = 0;
   for (const Explained& of : all) {
+    if (needs_double_scratch(of) && of_scratch++) continue;
     const std::string kind = kind_of(plan, of.diagnostic);
     if (kind.empty() || ++seen[kind] <= most_alike) {
       std::cerr << each(of.diagnostic, severity) << render(of.witness);
@@ -120,6 +130,10 @@ void print(const Plan& plan, const std::vector<Explained>& all, const std::strin
   }
   for (const auto& [what, times] : left_out)
     std::cerr << what << " is found here " << count(times, "more time") << ", alike\n";
+  if (of_scratch > 1) {
+    std::cerr << "note: use_double_scratch_buffer also mends " << count(of_scratch - 1, "more finding")
+              << " of [replay]\n";
+  }
 }
 
 /// Says which proofs a finding of a check hides.
@@ -205,6 +219,12 @@ void Telling::warn(const Plan& plan, const std::string& path, const Diagnostics&
 void Telling::tell_seed(const Plan& plan, const std::string& run, const std::vector<Explained>& all) const {
   const auto first = std::find_if(all.begin(), all.end(), [](const Explained& of) { return of.finding; });
   if (first == all.end() || first->finding->kind == Finding::Kind::undecided || !schedules_) return;
+  if (is_of_one_instance({all[0].diagnostic})) {
+    // A seed of the plan of one instance does not show it in the plan that runs.
+    std::cerr << "note: to look for it on the CPU: chorale run " << run << " --adversarial --allow "
+              << all_proofs << '\n';
+    return;
+  }
   Reproduction found;
   try {
     found = reproduce(plan, *first->finding, schedules_);

@@ -147,7 +147,33 @@ std::string shared_apart(const Plan& plan, const CompileOptions& options, const 
          "not overlap either";
 }
 
+constexpr std::string_view of_one_instance = "this is found for one instance of the program, which has ";
+
+/// Proves the plan of one instance. If a proof that failed for all instances fails there too, replaces plan
+/// and findings. The instances do the same on their shares, and the plan of one names blocks and chunks as
+/// the program does.
+void name_as_program(const Plan& recorded, CompileOptions options, Plan& plan, Diagnostics& findings) {
+  const uint32_t instances = std::exchange(options.instances, 1);
+  if (instances == 1 || options.replication == ReplicationPolicy::none || findings.empty() ||
+      !is_proof(findings[0].check))
+    return;
+  Plan one = recorded;
+  for (const Rewrite& rewrite : rewrites) rewrite.run(one, options);
+  if (!check(one).empty()) return;
+  Diagnostics found = prove(one, options.allow);
+  if (found.empty() || found[0].check != findings[0].check) return;
+  found[0].notes.push_back({{}, {}, std::string(of_one_instance) + std::to_string(instances)});
+  findings = std::move(found);
+  plan = std::move(one);
+}
+
 }  // namespace
+
+bool is_of_one_instance(const Diagnostics& findings) {
+  return !findings.empty() && std::ranges::any_of(findings[0].notes, [](const Note& note) {
+    return note.text.starts_with(of_one_instance);
+  });
+}
 
 Diagnostics compile(Plan& plan, const CompileOptions& options) {
   if (size_t(options.target) >= std::size(target_names)) {
@@ -203,6 +229,7 @@ Diagnostics compile(Plan& plan, const CompileOptions& options) {
     findings[at].help = "without the rewrite " + std::string(culprit->name) +
                         " this is not found: it is a bug in the rewrite, not in your program";
   }
+  if (recorded && !culprit) name_as_program(*recorded, options, plan, findings);
   std::move(of_target.begin(), of_target.end(), std::back_inserter(findings));
   if (options.certify && options.target == Target::chorale && findings.empty())
     plan.extension.verified = certificate(plan, proof.facts);

@@ -10,6 +10,7 @@ CHORALE_PROGRAM(bad_slots, Parameters& with) {
   const int ranks = 4;
   Program program({.name = "bad_slots",
                    .collective = ReduceScatter{.ranks = ranks, .chunk_factor = 1},
+                   .instances = with("instances", 1, "thread blocks that split every part"),
                    .use_double_scratch_buffer = true});
   std::vector<Buffer> slots;
   for (int rank = 0; rank < ranks; ++rank) slots.push_back({program, rank, ranks});
