@@ -32,7 +32,8 @@ std::string lines_of(const std::vector<TraceSpan>& spans, uint32_t rank, uint64_
   for (const TraceSpan& span : spans) {
     for (; blocks <= span.block; ++blocks)
       add(lines, name_event(rank, "block " + std::to_string(blocks), blocks));
-    Json arguments{{"plan", span.plan}, {"launch", span.launch}, {"op", span.op}};
+    Json arguments{
+        {"plan", span.plan}, {"launch", span.launch}, {"rank", rank}, {"block", span.block}, {"op", span.op}};
     if (span.bytes != 0) arguments["bytes"] = span.bytes;
     if (span.line.line != 0) arguments["line"] = span.line.file + ":" + std::to_string(span.line.line);
     add(lines, {{"ph", "X"},
@@ -63,9 +64,9 @@ uint64_t first_of_all(World& world, uint64_t mine) {
   return first;
 }
 
-std::string file_of(const std::string& lines, uint32_t ranks) {
-  return "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"ranks\":" + std::to_string(ranks) +
-         "},\"traceEvents\":[\n" + lines + "\n]}\n";
+std::string file_of(const std::string& lines, uint32_t ranks, const std::string& backend) {
+  return "{\"displayTimeUnit\":\"ns\",\"otherData\":" +
+         json_text(Json{{"ranks", ranks}, {"backend", backend}}) + ",\"traceEvents\":[\n" + lines + "\n]}\n";
 }
 
 }  // namespace
@@ -89,7 +90,8 @@ void need_trace_file(const std::string& path) {
 }
 
 void write_trace(const std::vector<TraceSpan>& spans, uint32_t ranks, const std::string& path,
-                 bool one_clock) {
+                 const std::string& backend) {
+  const bool one_clock = backend != "cuda";
   std::vector<std::vector<TraceSpan>> by_rank(ranks);
   for (const TraceSpan& span : spans) by_rank[span.rank].push_back(span);
   std::string lines;
@@ -98,7 +100,7 @@ void write_trace(const std::vector<TraceSpan>& spans, uint32_t ranks, const std:
     lines += (lines.empty() ? "" : ",\n") +
              lines_of(by_rank[rank], rank, first_of(one_clock ? spans : by_rank[rank]));
   }
-  write_output(path, file_of(lines, ranks));
+  write_output(path, file_of(lines, ranks, backend));
 }
 
 void trace_to(Config& config, const std::string& path) {
@@ -128,7 +130,7 @@ void write_trace(World& world, const Executor& executor, const Config& config, c
             "nothing was traced: no rank has run an operation, because the message has no bytes or the plan "
             "has no operations";
       } else {
-        write_output(path, file_of(lines, uint32_t(world.ranks())));
+        write_output(path, file_of(lines, uint32_t(world.ranks()), config.backend.value));
       }
     } catch (const Failure& failure) {
       wrong = failure.what();
@@ -160,7 +162,7 @@ void StoppedTrace::write(const Plan& plan, const Config& config, const std::stri
   std::vector<TraceSpan> spans;
   std::array<std::byte, sizeof(SentSpan)> one;
   while (std::fread(one.data(), one.size(), 1, file_.get()) == 1) add_sent(spans, one, plan);
-  if (!spans.empty()) write_trace(spans, plan.ranks(), path, config.backend.value == "cpu");
+  if (!spans.empty()) write_trace(spans, plan.ranks(), path, config.backend.value);
 }
 
 }  // namespace chorale::tools

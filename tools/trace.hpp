@@ -26,9 +26,11 @@ void trace_to(Config& config, const std::string& path);
 void need_trace_file(const std::string& path);
 
 /// Writes spans, in any order, in the same form as write_trace() below.
-/// \param one_clock  true if all ranks have the same clock
+/// \param backend  what the file says of its times: "cpu" or "cuda" if they were measured there, "simulated"
+/// if
+///   they are predicted. The ranks of all but "cuda" have the same clock
 void write_trace(const std::vector<TraceSpan>& spans, uint32_t ranks, const std::string& path,
-                 bool one_clock = true);
+                 const std::string& backend);
 
 /// Collective: rank 0 writes the traces of all ranks' executors, which were made with `config`, to `path`. In
 /// the trace a rank is a process and a thread block is a thread. Each span carries its launch and the

@@ -48,8 +48,11 @@ std::string trace_of(const Witness& witness) {
   for (size_t position = 0; position < witness.events.size(); ++position) {
     const WitnessEvent& event = witness.events[position];
     const double time = apart_us * double(position);
-    Json arguments{{"launch", event.launch + 1}};
-    if (event.who != Who::application) arguments["op"] = event.at.op;
+    Json arguments{{"launch", event.launch + 1}, {"rank", event.at.rank}};
+    if (event.who != Who::application) {
+      arguments["block"] = event.at.threadblock;
+      arguments["op"] = event.at.op;
+    }
     if (event.line.line) arguments["line"] = event.line.file + ":" + std::to_string(event.line.line);
     Json slice = at(event, "X", time);
     slice["name"] = (event.part == WitnessEvent::Part::missing ? "never: " : "") + event.text;

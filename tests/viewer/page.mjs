@@ -2,10 +2,12 @@
 //   page.mjs --chorale <chorale> --source <source> --packages <folder> --browser <chromium> [--only WORDS] [--images FOLDER]
 // With --images it also writes the pictures of docs/view.md. tests/viewer/run calls it.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { chorale, folder, open, options, start, tried } from "./browser.mjs";
-import { withPalette } from "./png.mjs";
+import { decoded, withPalette } from "./png.mjs";
 
 const { browser, stop } = await start();
 const made = new Map();
@@ -353,6 +355,7 @@ const cases = {
     chorale("run", ...ring, "--bytes", "1M", "--trace", trace);
     const { page } = await test(view(...ring, "--bytes", "1M", "--trace", trace));
     assert.equal(await page.$eval("#mode", (at) => at.hidden), false);
+    assert.match(await text(page, "#notes"), /measured on the CPU and predicted for NVIDIA H200/);
     await goTo(page, "rank 1, block 2, operation 5");
     assert.match(await text(page, "#details .measured"), /takes/);
     assert.match(await text(page, "#details .predicted"), /takes/);
@@ -379,6 +382,22 @@ const cases = {
     assert.match(await text(alone.page, "#details .measured"), /takes/);
     await alone.page.keyboard.press("2");
     assert.match(await text(alone.page, "#flow"), /shown for plans of thread blocks only/);
+  },
+
+  async "a picture that the browser takes without a window shows the timeline"() {
+    const picture = join(folder, "picture.png");
+    const how = ["--headless", "--no-sandbox", "--disable-gpu", `--user-data-dir=${join(folder, "other")}`];
+    const size = ["--window-size=1600,1200", "--force-device-scale-factor=2", "--virtual-time-budget=5000"];
+    spawnSync(options.browser, [...how, ...size, `--screenshot=${picture}`, pathToFileURL(view(...ring)).href], { timeout: 120000 });
+    const [width, height, bytes, pixels] = decoded(readFileSync(picture));
+    let coloured = 0;
+    // Bars are above the footer and at the left of the chosen operation.
+    for (let y = height / 4; y < height * 0.75; ++y)
+      for (let x = width / 8; x < width / 2; ++x) {
+        const at = (Math.floor(y) * width + Math.floor(x)) * bytes;
+        coloured += Math.max(...pixels.subarray(at, at + 3)) - Math.min(...pixels.subarray(at, at + 3)) > 60 ? 1 : 0;
+      }
+    assert.ok(coloured > 1000, `${coloured} coloured pixels`);
   },
 
   async "ranks are shown from their own first operations, unless a box says otherwise"(test) {

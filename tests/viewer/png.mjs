@@ -2,7 +2,7 @@
 import { deflateSync, inflateSync } from "node:zlib";
 
 /** Returns the pixels of a PNG that Chromium has made, as [width, height, bytes a pixel, bytes]. */
-function decoded(png) {
+export function decoded(png) {
   const parts = [];
   let width, height, size;
   for (let at = 8; at < png.length; ) {

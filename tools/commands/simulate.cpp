@@ -104,7 +104,7 @@ Exit simulate_it(const SimulateArguments& options) {
   write_output(options.output, formatted(options, of));
   const Prediction& only = of.all.front();
   const Plan& plan = of.plans[only.plan].plan;
-  if (!options.trace.empty()) write_trace(only.simulation.spans, ranks, options.trace);
+  if (!options.trace.empty()) write_trace(only.simulation.spans, ranks, options.trace, "simulated");
   if (options.profile) {
     const Arguments arguments{.bytes = of.sizes[0], .dtype = of.dtype, .packet = of.packet};
     std::cerr << text_of(profile(plan, arguments, only.simulation.spans, Clocks::one), plan, of.sizes[0],
@@ -138,7 +138,9 @@ Action command::simulate(CLI::App& app) {
   app.add_flag("--eager", options->eager, "Launches in a row; default: in a CUDA graph");
   declare_set_and_name(app, options->common);
   declare_allow(app, options->allow,
-                "A proof to leave out, by the name in brackets, or proofs for all; may be repeated");
+                "A proof to leave out: deadlock, races, values, replay or decidable, as the brackets after a "
+                "finding say, or "
+                "proofs for all of them; may be repeated. Nothing then ensures that the plan is right");
   app.add_flag("--all", options->all,
                "For a collective, print a row for every shipped plan, not only for the fastest of each size");
   app.add_option("--format", options->format, "Form of the output; default text")

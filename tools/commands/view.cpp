@@ -152,7 +152,8 @@ Picture picture_of_file(const ViewArguments& options, const std::string& what, c
   view.trace_file = trace;
   view.findings = std::move(findings);
   progress("reading and predicting " + what);
-  if (!trace.empty()) view.measured = spans_of(plan, trace_text(trace), trace, view.bytes);
+  if (!trace.empty())
+    view.measured = spans_of(plan, trace_text(trace), trace, view.bytes, &view.trace_backend);
   return picture_of(plan, view);
 }
 
@@ -245,7 +246,9 @@ Action command::view(CLI::App& app) {
       ->type_name("NAME=TIME")
       ->allow_extra_args(false);
   declare_allow(app, options->allow,
-                "A proof to leave out, by the name in brackets, or proofs for all; may be repeated");
+                "A proof to leave out: deadlock, races, values, replay or decidable, as the brackets after a "
+                "finding say, or "
+                "proofs for all of them; may be repeated. Nothing then ensures that the plan is right");
   app.add_flag("--open", options->open, "Open the page in a browser");
   app.footer(
       "The page is one file, and needs no network. It shows when each operation runs, what it waits for,\n"

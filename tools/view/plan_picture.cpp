@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <filesystem>
 #include <map>
 #include <span>
 #include <utility>
@@ -19,6 +18,7 @@
 #include "chorale/storage.hpp"
 #include "tools/command.hpp"
 #include "tools/view/profile_json.hpp"
+#include "tools/view/trace_picture.hpp"
 #include "tools/words.hpp"
 
 namespace chorale::tools {
@@ -241,8 +241,10 @@ Picture picture_of(const Plan& plan, const PlanView& view) {
     picture.profiles["predicted"] = profile_json(profile(plan, arguments, spans, Clocks::one));
   }
   if (!view.measured.empty()) {
-    add_times(first, view.measured, "measured",
-              "measured: " + std::filesystem::path(view.trace_file).filename().string(), picture);
+    add_times(first, view.measured, "measured", trace_title(view.trace_backend, view.trace_file), picture);
+    if (view.trace_backend == "cpu" && !spans.empty())
+      picture.notes.push_back("the times were measured on the CPU and predicted for " + view.machine->name +
+                              ": compare what waits for what, not the times");
     const Clocks clocks = clocks_of(view.measured);
     if (clocks == Clocks::per_rank)
       picture.notes.push_back("the ranks of " + view.trace_file +

@@ -29,6 +29,7 @@ struct PlanView {
   bool eager = false;
   const Machine* machine = nullptr;  ///< null: nothing is predicted
   std::string trace_file;            ///< the file of `measured`
+  std::string trace_backend;         ///< where it was measured, see write_trace()
   std::vector<TraceSpan> measured;   ///< the last launch; empty: none
   std::vector<Explained> findings;
 };

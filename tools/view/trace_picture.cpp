@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <system_error>
@@ -32,7 +33,8 @@ struct Slice {
 };
 
 struct Trace {
-  uint32_t ranks = 0;  ///< of the plan; 0: the trace does not say it
+  uint32_t ranks = 0;   ///< of the plan; 0: the trace does not say it
+  std::string backend;  ///< see write_trace(); empty: the trace does not say it
   std::vector<Slice> slices;
   std::map<std::pair<uint32_t, uint32_t>, std::string> threads;
 };
@@ -58,8 +60,10 @@ Trace read(const std::string& text, const std::string& file) {
   if (!all.is_object() || !all.contains("traceEvents") || !all["traceEvents"].is_array())
     throw broken(file, "it is not a trace");
   Trace trace;
-  if (const auto other = all.find("otherData"); other != all.end() && other->is_object())
+  if (const auto other = all.find("otherData"); other != all.end() && other->is_object()) {
     trace.ranks = number_at(*other, "ranks", 0u);
+    trace.backend = text_at(*other, "backend");
+  }
   for (const Json& event : all["traceEvents"]) {
     if (!event.is_object()) throw broken(file, "an event of the trace is not an object");
     const std::string phase = text_at(event, "ph");
@@ -123,9 +127,20 @@ bool is_trace(std::string_view text) {
   return next != text.npos && text[next] == ':';
 }
 
+std::string trace_title(const std::string& backend, const std::string& file) {
+  const std::string name = std::filesystem::path(file).filename().string();
+  if (backend == "simulated") return "predicted: " + name;
+  return std::string("measured") +
+         (backend == "cpu"    ? " on the CPU"
+          : backend == "cuda" ? " on GPUs"
+                              : "") +
+         ": " + name;
+}
+
 std::vector<TraceSpan> spans_of(const Plan& plan, const std::string& text, const std::string& file,
-                                uint64_t bytes) {
+                                uint64_t bytes, std::string* backend) {
   const Trace trace = read(text, file);
+  if (backend) *backend = trace.backend;
   if (trace.ranks != 0 && trace.ranks != plan.ranks()) {
     throw Failure(Exit::command_wrong,
                   file + " is of a plan of " + count(trace.ranks, "rank") + ", but plan '" + plan.name +
@@ -200,7 +215,7 @@ Picture picture_of_trace(const std::string& text, const std::string& file) {
   if (picture.name.empty()) picture.name = file;
   picture.file = file;
   picture.headline = "trace of " + count(trace.slices.size(), "operation");
-  PictureTimes times{"measured: " + file, false, {}};
+  PictureTimes times{trace_title(trace.backend, file), false, {}};
   std::set<uint32_t> ranks;
   for (const Slice& slice : trace.slices) {
     const auto named = trace.threads.find({slice.rank, slice.thread});

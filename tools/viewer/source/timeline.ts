@@ -183,7 +183,8 @@ export class Timeline {
         [this.width - 12, 1e9],
       ])
       .scaleExtent([1, Math.max(4, (longest / (this.width - gutter)) * 60)]);
-    this.redraw();
+    // A new size clears the canvas, and a browser that takes a picture may show no later frame.
+    this.drawNow();
   }
 
   private scrollBy(pixels: number, panel?: Panel): void {
@@ -261,11 +262,15 @@ export class Timeline {
     this.pending = true;
     requestAnimationFrame(() => {
       this.pending = false;
-      const start = performance.now();
-      this.draw();
-      this.drawTimes.push(performance.now() - start);
-      if (this.drawTimes.length > 240) this.drawTimes.shift();
+      this.drawNow();
     });
+  }
+
+  private drawNow(): void {
+    const start = performance.now();
+    this.draw();
+    this.drawTimes.push(performance.now() - start);
+    if (this.drawTimes.length > 240) this.drawTimes.shift();
   }
 
   /** Returns the middle of an operation in the window, and its size; undefined if it is out of sight. */
@@ -557,7 +562,9 @@ export class Timeline {
   private drawLabel(panel: Panel, op: number, kind: Kind, x: number, y: number, width: number, height: number): void {
     const context = this.context;
     const room = Math.floor((width - 6) / 6);
-    const text = panel.view.textOf(op);
+    const whole = panel.view.textOf(op);
+    // The channel is in parentheses.
+    const text = whole.length <= room ? whole : whole.replace(/ \([^()]*\)$/, "");
     const label = text.length <= room ? text : room < 12 ? panel.view.nameOf(op).slice(0, room) : `${text.slice(0, room - 1)}…`;
     const colours = theme();
     if (kind === Kind.waits) {
