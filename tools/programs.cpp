@@ -145,8 +145,10 @@ void declare_aim(CLI::App& app, Aim& aim, const std::string& target_by_default) 
       ->check(one_of("target", words));
   declare_allow(
       app, aim.allow,
-      "A proof or a check of the target to leave out, by the name in brackets, or proofs for all proofs; "
-      "may be repeated");
+      "A proof (deadlock, races, values, replay or decidable) or a check of the target to leave out, as the "
+      "brackets after a finding say, or proofs for all proofs; may be repeated. Nothing then ensures that "
+      "the plan "
+      "is right");
 }
 
 void declare_allow(CLI::App& app, std::vector<std::string>& allow, const std::string& description) {

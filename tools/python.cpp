@@ -47,7 +47,7 @@ std::string in_path(const std::string& name) {
   return name;
 }
 
-constexpr const char* other_python = "PYTHON=/usr/bin/python3 chooses another one";
+constexpr const char* other_python = "PYTHON=FILE chooses another Python";
 
 /// Returns the Python that runs sources: its whole path if it is found, else its name. Puts the folder of
 /// this command's package before those of the environment.

@@ -42,7 +42,9 @@ void RunOptions::declare(CLI::App& app) {
       app.add_flag("--processes", processes, "Run one process per rank: the default on cuda");
   app.add_flag("--threads", threads, "Run one thread per rank: the default on cpu")->excludes(as_processes);
   declare_allow(app, allow,
-                "A proof to leave out, by the name in brackets, or proofs for all; may be repeated");
+                "A proof to leave out: deadlock, races, values, replay or decidable, as the brackets after a "
+                "finding say, or "
+                "proofs for all of them; may be repeated. Nothing then ensures that the plan is right");
   app.add_flag("--share-gpus", share_gpus,
                "Let several ranks use one GPU if there are fewer GPUs than ranks");
 }
@@ -197,9 +199,12 @@ void ProfileOptions::declare(CLI::App& app, const std::string& what) {
       ->needs(wanted);
 }
 
-std::optional<Profiles> ProfileOptions::profiles() const {
+std::optional<Profiles> ProfileOptions::profiles(bool no_times) const {
   std::optional<Profiles> profiles;
   if (!profile) return profiles;
+  if (no_times)
+    throw Failure(Exit::command_wrong, "--profile prints times, and --no-times leaves them out",
+                  "leave one out");
   std::optional<Machine> beside;
   if (machine) beside = machine_of(*machine);
   profiles.emplace(std::move(beside));

@@ -65,8 +65,9 @@ struct ProfileOptions {
   void declare(CLI::App&, const std::string& what);
 
   /// Returns the profiles; nothing if --profile was not given. Call it before long work.
+  /// \param no_times  whether --no-times was given, which a profile contradicts
   /// \throws Failure if the machine's file is not a machine
-  std::optional<Profiles> profiles() const;
+  std::optional<Profiles> profiles(bool no_times) const;
 };
 
 }  // namespace chorale::tools

@@ -47,7 +47,9 @@ step() {
     printf 'the whole log: %s\n' "$log" >&2
     return 1
   fi
-  printf ' done (%d s)\n' $((SECONDS - start))
+  # The last progress that was printed may be half a minute old.
+  local all=$(grep -oE '^\[ *[0-9]+/[0-9]+' "$log" 2>/dev/null | tail -n 1 | cut -d/ -f2)
+  printf ' done%s (%d s)\n' "${all:+, $all of $all}" $((SECONDS - start))
 }
 
 # The build needs these packages, here by their names in Debian 12.

@@ -284,7 +284,7 @@ Exit bench_it(BenchArguments options) {
   refuse_multicast(config);
   trace_to(config, options.trace);
   profile_by(config, options.profile.profile);
-  const std::optional<Profiles> profiles = options.profile.profiles();
+  const std::optional<Profiles> profiles = options.profile.profiles(options.no_times);
   const bool collective = std::any_of(options.what.begin(), options.what.end(), names_collective);
   if (options.run.ranks == 0 && collective && config.backend.value == "cuda") {
     options.run.ranks = uint32_t(find_rank_gpus().names.size());

@@ -176,8 +176,10 @@ Action command::check(CLI::App& app) {
           if (plan.gpus.empty()) continue;
         }
         options->telling.warn(plan, path, find_repeats(plan));
+        uint64_t blocks = 0;
+        for (const Gpu& gpu : plan.gpus) blocks += gpu.threadblocks.size();
         std::cout << name << ": ok, " << plan.collective << " of " << count(plan.ranks(), "rank") << ", "
-                  << count(operations(plan), "operation")
+                  << count(blocks, "thread block") << " with " << count(operations(plan), "operation")
                   << (facts.bounded
                           ? "; bounded: thread blocks compete, and only some of the orders were tried"
                           : "")

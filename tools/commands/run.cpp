@@ -210,7 +210,7 @@ void run_host(const RunArguments& options, const Config& config, const Plan& pla
 }
 
 void run_one(const RunArguments& options, const Config& config) {
-  const std::optional<Profiles> profiles = options.profile.profiles();
+  const std::optional<Profiles> profiles = options.profile.profiles(options.no_times);
   const Plan plan = plan_for(options.wanted, options.run.ranks, options.run.allow);
   if (plan.extension.schedule) return run_host(options, config, plan);
   if (options.schedule.given()) {

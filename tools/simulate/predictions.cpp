@@ -38,8 +38,15 @@ struct Row {
   uint64_t bytes, elements;
   double us, algorithm, bus;
   Busiest busy;
+  size_t blocks;  ///< thread blocks of the rank that has most
   bool fastest;
 };
+
+size_t blocks_of(const Plan& plan) {
+  size_t most = 0;
+  for (const Gpu& gpu : plan.gpus) most = std::max(most, gpu.threadblocks.size());
+  return most;
+}
 
 Row row_of(const Predictions& of, const Prediction& one) {
   const NamedPlan& named = of.plans[one.plan];
@@ -53,6 +60,7 @@ Row row_of(const Predictions& of, const Prediction& one) {
           algorithm,
           algorithm * bus_factor(named.plan.collective, named.plan.ranks()),
           busiest(one.simulation),
+          blocks_of(named.plan),
           of.fastest(one)};
 }
 
@@ -99,6 +107,7 @@ Json fields(const Predictions& of, const Prediction& one) {
   json["packet"] = nullptr;
   if (const std::string_view form = packet_name(of, *row.plan, row.bytes); !form.empty())
     json["packet"] = form;
+  json["blocks"] = row.blocks;
   json["backend"] = "simulated";
   for (const char* const key : {"time_us", "algbw_gb_s", "busbw_gb_s", "link_busy", "memory_busy"})
     json[key] = nullptr;
@@ -138,10 +147,10 @@ std::string text_table(const Predictions& of, const PredictionStyle& style) {
       fmt::format("# predicted for {}, {}, {}\n", of.machine.name,
                   count(of.plans.front().plan.ranks(), "rank"), of.eager ? "eager" : "in a CUDA graph");
   const auto line = [&](const std::string& first, const auto&... words) {
-    text += trimmed(fmt::format("{}{:>12}{:>14}{:>10}{:>11}{:>9}{:>9}{:>7}{:>7}  {}", first, words...));
+    text += trimmed(fmt::format("{}{:>12}{:>14}{:>10}{:>11}{:>9}{:>9}{:>7}{:>7}{:>8}  {}", first, words...));
   };
-  line("#", "size", "count", "type", "time", "algbw", "busbw", "link", "memory", "plan");
-  line("#", "(B)", "(elements)", "", "(us)", "(GB/s)", "(GB/s)", "busy", "busy", "");
+  line("#", "size", "count", "type", "time", "algbw", "busbw", "link", "memory", "blocks", "plan");
+  line("#", "(B)", "(elements)", "", "(us)", "(GB/s)", "(GB/s)", "busy", "busy", "", "");
   const auto shrinks = [&](const NamedPlan& named) { return named.of_collective && !style.all; };
   const bool marks =
       of.plans.size() > 1 && !std::all_of(of.plans.begin(), of.plans.end(), [&](const NamedPlan& named) {
@@ -158,7 +167,8 @@ std::string text_table(const Predictions& of, const PredictionStyle& style) {
     const Row row = row_of(of, one);
     line(row.fastest && marks ? "*" : " ", row.bytes, row.elements, dtype_name(of.dtype), time_word(row.us),
          fmt::format("{:.2f}", row.algorithm), fmt::format("{:.2f}", row.bus),
-         fmt::format("{:.0f}%", row.busy.link), fmt::format("{:.0f}%", row.busy.memory), plan_words(of, row));
+         fmt::format("{:.0f}%", row.busy.link), fmt::format("{:.0f}%", row.busy.memory), row.blocks,
+         plan_words(of, row));
   }
   if (marks) text += "# *: the fastest of its size\n";
   for (const std::string& collective : shrunk)
