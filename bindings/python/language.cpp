@@ -272,10 +272,10 @@ void declare_rank(py::module_& module) {
       .def_property_readonly("id", [](const SemaphoreOf& self) { return self.it.id(); });
   declare_control(
       semaphore, "acquire", &dsl::Semaphore::acquire,
-      "Takes one from the counter, and blocks while it is zero. data_sync says whether the threads of "
-      "the block synchronise before it, after it, or both.");
+      "Takes one from the counter, and blocks while it is zero. data_sync: see SyncType.");
   declare_control(semaphore, "release", &dsl::Semaphore::release,
-                  "Publishes everything that the block did before, then adds one to the counter.");
+                  "Publishes everything that the block did before, then adds one to the counter. data_sync: see "
+                  "SyncType.");
 }
 
 void declare_channels(py::module_& module) {
@@ -300,9 +300,12 @@ void declare_channels(py::module_& module) {
         py::arg("tb"), py::arg("data_sync") = SyncType::both, py::arg("relaxed") = false, summary);
   };
   signal("signal", &dsl::MemoryChannel::signal,
-         "Publishes everything that the block did before, then posts the peer's semaphore. With relaxed it "
-         "publishes nothing.");
-  signal("wait", &dsl::MemoryChannel::wait, "Blocks until the peer has signalled once more.");
+         "Publishes everything that the block did before, then ends one wait of the peer. data_sync: see "
+         "SyncType. With relaxed=True it publishes nothing: the peer learns that the block has come so far, "
+         "and that its earlier reads are over, but may not see its writes. That takes less time.");
+  signal("wait", &dsl::MemoryChannel::wait,
+         "Blocks until the peer has signalled once more. data_sync: see SyncType. With relaxed=True later "
+         "operations may not see what the peer wrote before its signal.");
   declare_move(memory, "get", &dsl::MemoryChannel::get, "Copies src_chunk at the peer to dst_chunk here.");
   declare_move(
       memory, "put", &dsl::MemoryChannel::put,
@@ -421,7 +424,10 @@ void declare_channels(py::module_& module) {
 
 void declare_words(py::module_& module) {
   py::enum_<SyncType>(module, "SyncType",
-                      "Says where the threads of a block synchronise around an operation.")
+                      "Says where the threads of a block synchronise around a signal, wait, acquire or "
+                      "release: before, so that the earlier work of all threads counts; after, so that no "
+                      "thread goes on too early; both, which is the default and always right; or none, if "
+                      "other operations do it.")
       .value("none", SyncType::none)
       .value("before", SyncType::before)
       .value("after", SyncType::after)

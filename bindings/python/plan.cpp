@@ -198,6 +198,12 @@ void run(const PlanObject& self, const py::list& inputs, const py::list& outputs
       config.local());
 }
 
+std::string describe_span(const TraceSpan& of) {
+  const std::string line = of.line.line ? fmt::format(" at {}:{}", of.line.file, of.line.line) : "";
+  return fmt::format("<chorale.TraceSpan rank {}, block {}: {}{}, {:.2f} to {:.2f} us>", of.rank, of.block,
+                     of.name, line, double(of.begin_ns) / 1e3, double(of.end_ns) / 1e3);
+}
+
 std::string describe(const Simulation& of) {
   return fmt::format("<chorale.Simulation of {:.2f} us per call, {} operations>", of.ns / 1e3, of.ops);
 }
@@ -372,10 +378,11 @@ void declare_plan(py::module_& module) {
       .def_property_readonly(
           "line", [](const TraceSpan& self) { return self.line.line; },
           "Number of the author's line; 0 if unknown.")
-      .def_readonly("launch", &TraceSpan::launch, "Number of the launch, from 0.")
+      .def_readonly("launch", &TraceSpan::launch, "Number of the launch of this plan and size, from 1.")
       .def_readonly("begin_ns", &TraceSpan::begin_ns, "When it began, in nanoseconds.")
       .def_readonly("end_ns", &TraceSpan::end_ns, "When it ended, in nanoseconds.")
-      .def_readonly("bytes", &TraceSpan::bytes, "Size of the message.");
+      .def_readonly("bytes", &TraceSpan::bytes, "Size of the message.")
+      .def("__repr__", &describe_span);
   py::class_<Simulation>(module, "Simulation",
                          "The predicted time of one call, when many calls follow each other.")
       .def_readonly("ns", &Simulation::ns, "Nanoseconds per call.")

@@ -136,9 +136,9 @@ class Commands(unittest.TestCase):
         fake.write_text(f"#!/bin/sh\nexec {sys.executable} -S -E \"$@\"\n")  # neither site-packages nor PYTHONPATH
         fake.chmod(0o755)
         says(["compile", good], f"{fake} cannot import the package chorale", "pip install",
-             "PYTHON=/usr/bin/python3 chooses another one", PYTHON=str(fake))
+             "PYTHON=FILE chooses another Python", PYTHON=str(fake))
         says(["run", self.source("import no_such_module", "lacks.py")], "No module named 'no_such_module'",
-             f"lacks.py needs a module that {sys.executable} lacks", "PYTHON=/usr/bin/python3 chooses another one",
+             f"lacks.py needs a module that {sys.executable} lacks", "PYTHON=FILE chooses another Python",
              status=1, PYTHON=sys.executable)
         says(["compile", self.source("import sys; sys.exit(3)", "three.py")], "three.py failed", "ended with 3", status=1)
 

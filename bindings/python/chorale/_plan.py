@@ -18,8 +18,8 @@ def _numpy():
     try:
         import numpy
     except ImportError:
-        raise ImportError(f"Plan.run() needs NumPy, which {sys.executable} does not have: install it there, or use a Python that has it, "
-                          "such as /usr/bin/python3 with Debian's python3-numpy") from None
+        raise ImportError(f"Plan.run() needs NumPy, which {sys.executable} does not have: install it there, for example by "
+                          f"{sys.executable} -m pip install numpy (for Debian's own Python: apt-get install python3-numpy)") from None
     return numpy
 
 

@@ -289,12 +289,13 @@ TEST(Values, ForwardingIsRight) {
   // A wrong copy to the right place is at fault, too.
   Plan plan = forwards(out(1));
   operand(plan, 1, 1, 0) = scratch(0);
-  EXPECT_EQ(values(plan),
-            "output[1:2] of rank 0 does not hold what it should: it has what scratch[0:1] of rank 1 held "
-            "before the launch, which does not belong there, it lacks input[0:1] of rank 1; what is there "
-            "instead comes from output[1:2] of rank 1, where this writes it; this reads scratch[0:1] of rank 1, "
-            "which nothing has written at 1.0.1\n"
-            "  2 chunks are wrong: output[1:2] of rank 0, output[1:2] of rank 1\n");
+  EXPECT_EQ(
+      values(plan),
+      "output[1:2] of rank 0 does not hold what it should: it has what scratch[0:1] of rank 1 held "
+      "before the launch, which does not belong there, it lacks input[0:1] of rank 1; what is there "
+      "instead comes from output[1:2] of rank 1, where this writes it; this reads scratch[0:1] of rank 1, "
+      "which nothing has written at 1.0.1\n"
+      "  2 chunks are wrong: output[1:2] of rank 0, output[1:2] of rank 1\n");
 }
 
 TEST(Values, SomebodyReceives) {
