@@ -270,12 +270,12 @@ void declare_rank(py::module_& module) {
       py::arg("rank"), py::arg("initial_value"));
   semaphore.def_property_readonly("rank", [](const SemaphoreOf& self) { return self.it.rank(); })
       .def_property_readonly("id", [](const SemaphoreOf& self) { return self.it.id(); });
+  declare_control(semaphore, "acquire", &dsl::Semaphore::acquire,
+                  "Takes one from the counter, and blocks while it is zero. data_sync: see SyncType.");
   declare_control(
-      semaphore, "acquire", &dsl::Semaphore::acquire,
-      "Takes one from the counter, and blocks while it is zero. data_sync: see SyncType.");
-  declare_control(semaphore, "release", &dsl::Semaphore::release,
-                  "Publishes everything that the block did before, then adds one to the counter. data_sync: see "
-                  "SyncType.");
+      semaphore, "release", &dsl::Semaphore::release,
+      "Publishes everything that the block did before, then adds one to the counter. data_sync: see "
+      "SyncType.");
 }
 
 void declare_channels(py::module_& module) {
