@@ -163,8 +163,8 @@ TEST(Trace, AWaitEndsAfterTheSignalHasBegun) {
       auto signals = times_by_channel(plan, 1 - rank, traces[1 - rank], Opcode::signal);
       ASSERT_EQ(waits.size(), 4u);
       for (const auto& [channel, times] : waits) {
-        ASSERT_EQ(times.size(), 2u);
-        ASSERT_EQ(signals[channel].size(), 2u);
+        ASSERT_EQ(times.size(), 1u);  // and one is relaxed
+        ASSERT_EQ(signals[channel].size(), 1u);
         for (size_t at = 0; at < times.size(); ++at)
           EXPECT_GE(times[at].second, signals[channel][at].first) << "channel " << channel << ", wait " << at;
       }

@@ -116,11 +116,14 @@ TEST_F(NcclPlans, AreLoggedOnceForEachKindOfCallWithTheReasons) {
   const std::string head = "AllReduce: 1024 Bytes of f32, not taken: ";
   EXPECT_EQ(others[0],
             head + "allreduce_one_shot_b4, allreduce_one_shot, allreduce_one_shot_b128 (a default for GPUs)");
-  EXPECT_EQ(others[1],
-            head + "allreduce_two_shot_b32, allreduce_two_shot, allreduce_ring_b64 (a default for GPUs)");
+  EXPECT_EQ(
+      others[1],
+      head + "allreduce_two_shot_b32, allreduce_two_shot, allreduce_all_pairs_b128 (a default for GPUs)");
   EXPECT_EQ(others[2],
-            head + "allreduce_ring, allreduce_all_pairs_b128, allreduce_one_shot_b16 (a default for GPUs)");
-  EXPECT_EQ(others[3], head + "allreduce_all_pairs_b16, allreduce_all_pairs_b64 (a default for GPUs)");
+            head + "allreduce_ring_b128, allreduce_ring, allreduce_one_shot_b16 (a default for GPUs)");
+  EXPECT_EQ(
+      others[3],
+      head + "allreduce_all_pairs_b16, allreduce_all_pairs_b64, allreduce_ring_b64 (a default for GPUs)");
   EXPECT_EQ(others.back().find("Broadcast: 256 Bytes in place, not taken: broadcast_direct_b16"), 0u)
       << others.back();
 }

@@ -77,12 +77,12 @@ class Commands(unittest.TestCase):
         at = SOURCE.splitlines().index("            peer.signal(tb=0)") + 1
         for words in ["compile"], ["run"], ["simulate"]:
             done = self.run_it(*words, self.source(SOURCE), "--set", "wrong=yes", status=1)
-            self.assertIn(f"mine.py:{at}: error: this signal is never awaited", done.stderr)
+            self.assertIn(f"mine.py:{at}: error: this signal seems to be never awaited", done.stderr)
         done = self.run_it("check", self.source(SOURCE.replace('default=""', 'default="yes"')), status=1)
-        self.assertIn(f"mine.py:{at}: error: this signal is never awaited", done.stderr)
+        self.assertIn(f"mine.py:{at}: error: this signal seems to be never awaited", done.stderr)
         # A script that compiles by itself has its findings reported in the same way.
         done = self.run_it("compile", self.source(SOURCE + "program.compile()\n"), "--set", "wrong=yes", status=1)
-        self.assertIn("this signal is never awaited", done.stderr)
+        self.assertIn("this signal seems to be never awaited", done.stderr)
         self.assertNotIn("Traceback", done.stderr)
 
     def test_allow(self):

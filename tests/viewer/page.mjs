@@ -84,18 +84,18 @@ const cases = {
     await clickOn(page, "rank 1, block 2, operation 5");
     assert.match(await text(page, "#details .op-text"), /^put input\[2:3\] -> output\[6:7\] of rank 2/);
     assert.equal(await text(page, "#details .place"), "rank 1, block 2, operation 5");
-    assert.equal(await text(page, "#details .line"), "allgather_ring.cpp:38");
+    assert.equal(await text(page, "#details .line"), "allgather_ring.cpp:39");
     assert.match(await text(page, "#details .bytes"), /^up to 64 KiB$/);
     assert.match(await text(page, "#details .channel"), /memory channel/);
     assert.match(await text(page, "#details .predicted"), /^from .* us, takes .* us$/);
     await clickOn(page, "rank 1, block 2, operation 3");
-    assert.match(await text(page, "#details .op-text"), /^wait /);
+    assert.match(await text(page, "#details .op-text"), /^relaxed_wait /);
     const awaited = await texts(page, "#details .awaits button");
     assert.equal(awaited.length, 1);
-    assert.match(awaited[0], /^rank 2, block 2: signal rank 1/);
+    assert.match(awaited[0], /^rank 2, block 2: relaxed_signal rank 1/);
     await page.click("#details .awaits button");
-    assert.match(await text(page, "#details .op-text"), /^signal rank 1/);
-    assert.match((await texts(page, "#details .awaited button"))[0], /^rank 1, block 2: wait/);
+    assert.match(await text(page, "#details .op-text"), /^relaxed_signal rank 1/);
+    assert.match((await texts(page, "#details .awaited button"))[0], /^rank 1, block 2: relaxed_wait/);
   },
 
   async "an operation's source line is shown if the file is at hand"(test) {
@@ -116,7 +116,7 @@ const cases = {
     const before = await picture();
     await page.mouse.move(there.x, there.y);
     await frame(page);
-    assert.match(await text(page, "#tip"), /wait rank 2[\s\S]*allgather_ring\.cpp:\d+[\s\S]*waits for rank 2, block 2: signal/);
+    assert.match(await text(page, "#tip"), /relaxed_wait rank 2[\s\S]*allgather_ring\.cpp:\d+[\s\S]*waits for rank 2, block 2: relaxed_signal/);
     assert.notEqual(await picture(), before);
     await page.mouse.move(there.x, 5);
     await frame(page);
@@ -276,7 +276,7 @@ const cases = {
     const { page } = await test(path);
     assert.equal(await page.$eval("#findings", (at) => at.hidden), false);
     assert.ok((await texts(page, ".finding")).length > 0);
-    assert.match(await text(page, ".rendered"), /this signal is never awaited[\s\S]*\[pairing\]/);
+    assert.match(await text(page, ".rendered"), /this signal seems to be never awaited[\s\S]*\[pairing\]/);
     const well = tried("check", ring[0], "--view", join(folder, "none.html"));
     assert.equal(well.status, 0);
     assert.match(well.stderr, /note: nothing was found, so .*none\.html was not written/);
@@ -519,7 +519,7 @@ for (const [name, body] of Object.entries(cases)) {
       opened.push(one);
       return one;
     });
-    assert.ok(opened.length > 0);
+    assert.ok(opened.length > 0 || body.length === 0);  // a case without a parameter starts a browser of its own
     for (const { said, requests } of opened) {
       assert.deepEqual(said, [], "the console is silent");
       assert.deepEqual(requests, [], "nothing is fetched");

@@ -99,7 +99,7 @@ def call_wrongly(library):
     wrong = ctypes.string_at(text).replace(b'"signal"', b'"wait"', 1)
     chorale.library.chorale_text_free(text)
     plan_without_signal, findings = chorale.made("plan_read", wrong, c_uint64(len(wrong))), c_void_p()
-    chorale.fails(INVALID_PLAN, "never answered", "plan_prove", plan_without_signal, byref(findings))
+    chorale.fails(INVALID_PLAN, "1 signal meets 2 waits", "plan_prove", plan_without_signal, byref(findings))
     assert b"allreduce_all_pairs.cpp:" in ctypes.string_at(findings)
     chorale.library.chorale_text_free(findings)
     for one in plan, plan_without_signal:

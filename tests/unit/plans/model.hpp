@@ -181,7 +181,7 @@ class Machine {
     std::vector<uint32_t> channels;
     for (const uint32_t id : block.op_ids(op)) channels.push_back(block.channels_of(op.via)->ids[id]);
 
-    if (row.has(Role::Await)) {
+    if (row.has(Role::Await) || row.has(Role::AwaitRelaxed)) {
       for (const uint32_t channel : channels) {
         if (posts_[{rank, op.via, channel}] == 0) return false;
       }
@@ -231,7 +231,7 @@ class Machine {
       auto& bank = ranks_[to.rank].packets[size_t(launch % 2)];
       for (uint64_t chunk = 0; chunk < to.size; ++chunk) bank[to.index + chunk] = {launch, value[chunk]};
     }
-    if (row.has(Role::Post)) {
+    if (row.has(Role::Post) || row.has(Role::PostRelaxed)) {
       for (const uint32_t channel : channels) post(rank, op.via, channel);
     }
     return true;

@@ -71,7 +71,10 @@ Plan without(const std::string& name, const std::string& ranks, chorale::Opcode 
   for (chorale::Gpu& gpu : plan.gpus) {
     for (chorale::ThreadBlock& block : gpu.threadblocks) {
       int seen = 0;
-      std::erase_if(block.ops, [&](const chorale::Op& op) { return op.code == code && seen++ == nth; });
+      std::erase_if(block.ops, [&](const chorale::Op& op) {
+        const bool waits = code == chorale::Opcode::wait && op.code == chorale::Opcode::relaxed_wait;
+        return (op.code == code || waits) && seen++ == nth;
+      });
     }
   }
   return plan;
