@@ -182,11 +182,12 @@ std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const W
       if (!common.set.empty() || !common.name.empty()) {
         const dsl::Parameters::Settings settings = parse_settings(common.set);
         const auto asked_ranks = settings.find("ranks");
-        throw Failure(Exit::command_wrong,
-                      "--set and --name are for programs; '" + word + "' stands for shipped plans",
-                      asked_ranks != settings.end() && settings.size() == 1 && common.name.empty()
-                          ? "say --ranks " + asked_ranks->second
-                          : "name the algorithm: chorale list");
+        throw Failure(
+            Exit::command_wrong, "--set and --name are for programs; '" + word + "' stands for shipped plans",
+            asked_ranks != settings.end() && settings.size() == 1 && common.name.empty()
+                ? "say --ranks " + asked_ranks->second
+                : "compile the program with its settings first, and name the file of the plan here: "
+                  "chorale compile PROGRAM --set ... -o mine.json");
       }
       const size_t first = plans.size();
       for (NamedPlan& shipped : shipped_plans(word, ranks)) {

@@ -52,7 +52,8 @@ OwnPlans own_plans(int ranks) {
   if (!path || !*path) return {};
   try {
     OwnPlans own = read_own_plans(path, ranks, made);
-    log_once(fmt::format("{}={} has {} plans for {} ranks", variable, path, own.plans.size(), ranks));
+    log_once(fmt::format("{}={} has {} plan{} for {} ranks", variable, path, own.plans.size(),
+                         own.plans.size() == 1 ? "" : "s", ranks));
     for (const std::string& line : own.left_out) log_once(fmt::format("{}={}: {}", variable, path, line));
     return own;
   } catch (const UsageError& error) {

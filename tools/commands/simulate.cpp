@@ -24,6 +24,7 @@ struct SimulateArguments {
   Wanted common;  ///< --set and --name
   std::string bytes, machine, dtype = "f32", packet, format = "text", output = "-", trace;
   uint32_t ranks = 0;
+  uint32_t max_blocks = 0;
   bool eager = false, all = false, profile = false;
 };
 
@@ -94,6 +95,16 @@ Exit simulate_it(const SimulateArguments& options) {
   std::erase_if(of.plans, [&](const NamedPlan& named) {
     return named.plan.inplace && out_of_place.contains(named.name);
   });
+  if (options.max_blocks != 0) {
+    const auto too_many = [&](const NamedPlan& named) {
+      return named.of_collective && blocks_of(named.plan) > options.max_blocks;
+    };
+    if (std::all_of(of.plans.begin(), of.plans.end(), too_many))
+      throw Failure(Exit::command_wrong,
+                    "no plan has at most " + count(options.max_blocks, "thread block") + " on each rank",
+                    "leave --max-blocks out: the column blocks has the numbers");
+    std::erase_if(of.plans, too_many);
+  }
   const uint32_t ranks = of.plans.front().plan.ranks();
   of.sizes = sizes_for(options.bytes, "1K:1G:4", ranks, of.dtype);
   need_one(options, of);
@@ -141,6 +152,10 @@ Action command::simulate(CLI::App& app) {
                 "A proof to leave out: deadlock, races, values, replay or decidable, as the brackets after a "
                 "finding say, or "
                 "proofs for all of them; may be repeated. Nothing then ensures that the plan is right");
+  app.add_option("--max-blocks", options->max_blocks,
+                 "For a collective, only shipped plans with at most so many thread blocks on each rank")
+      ->transform(whole_number(1, 4096))
+      ->type_name("N");
   app.add_flag("--all", options->all,
                "For a collective, print a row for every shipped plan, not only for the fastest of each size");
   app.add_option("--format", options->format, "Form of the output; default text")

@@ -42,12 +42,6 @@ struct Row {
   bool fastest;
 };
 
-size_t blocks_of(const Plan& plan) {
-  size_t most = 0;
-  for (const Gpu& gpu : plan.gpus) most = std::max(most, gpu.threadblocks.size());
-  return most;
-}
-
 Row row_of(const Predictions& of, const Prediction& one) {
   const NamedPlan& named = of.plans[one.plan];
   const uint64_t bytes = of.sizes[one.size];
@@ -129,6 +123,12 @@ std::string plan_words(const Predictions& of, const Row& row) {
 }
 
 }  // namespace
+
+size_t blocks_of(const Plan& plan) {
+  size_t most = 0;
+  for (const Gpu& gpu : plan.gpus) most = std::max(most, gpu.threadblocks.size());
+  return most;
+}
 
 bool Predictions::fastest(const Prediction& one, bool of_collective) const {
   if (!one.refused.empty()) return false;

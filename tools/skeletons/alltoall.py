@@ -11,7 +11,7 @@ import argparse
 
 from chorale.language import JSON, AllToAll, CollectiveProgram, MemoryChannel, Rank
 
-parser = argparse.ArgumentParser(description=__doc__)
+parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
 parser.add_argument("--ranks", type=int, default=4, help="number of GPUs")
 ranks = parser.parse_args().ranks
 

@@ -11,7 +11,7 @@ import argparse
 
 from chorale.language import JSON, Broadcast, CollectiveProgram, MemoryChannel, Rank
 
-parser = argparse.ArgumentParser(description=__doc__)
+parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
 parser.add_argument("--ranks", type=int, default=4, help="number of GPUs")
 parser.add_argument("--root", type=int, default=0, help="the rank that sends")
 arguments = parser.parse_args()
