@@ -17,7 +17,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "common"))
-from torch_ranks import WRONG, captured, fail, join, leave, no_multicast, repeat, run_all, time_us
+from torch_ranks import WRONG, captured, declare_rank, fail, join, leave, no_multicast, repeat, run, time_us
 
 ROUNDS, WARM_UP = 5, 2
 LONGEST_US = 20000  # of the calls that are timed at once
@@ -92,16 +92,17 @@ class Call:
         return us, wrong + self.wrong(group)
 
 
-def median_us(torch, dist, call, times):
-    """Returns the median time of call() on the host of the slowest rank. All ranks begin together."""
+def median_us(torch, dist, calls):
+    """Returns the median time of the calls on the host of the slowest rank. All ranks begin each call together."""
     found = []
-    for _ in range(times):
+    for call in calls:
         torch.cuda.synchronize()
         dist.barrier()
         torch.cuda.synchronize()
         begin = time.perf_counter()
         call()
         found.append((time.perf_counter() - begin) * 1e6)
+    torch.cuda.synchronize()
     slowest = torch.tensor(statistics.median(found), dtype=torch.float64, device="cuda")
     dist.all_reduce(slowest, op=dist.ReduceOp.MAX)
     return slowest.item()
@@ -113,28 +114,18 @@ def host_times(torch, dist, groups):
 
     def enqueued(group):
         calls = 50
-        return median_us(torch, dist, lambda: repeat(lambda: dist.all_reduce(small, group=group), calls), 20) / calls
+        several = lambda: repeat(lambda: dist.all_reduce(small, group=group), calls)
+        return median_us(torch, dist, [several] * 20) / calls
 
     def waited(group):
         def one():
             dist.all_reduce(small, group=group)
             torch.cuda.synchronize()
-        return median_us(torch, dist, one, 200)
+        return median_us(torch, dist, [one] * 200)
 
     def fresh(group, parts):
-        """The median of first calls, each on the next part of memory."""
-        found = []
-        for part in parts:
-            torch.cuda.synchronize()
-            dist.barrier()
-            torch.cuda.synchronize()
-            begin = time.perf_counter()
-            dist.all_reduce(part, group=group)
-            found.append((time.perf_counter() - begin) * 1e6)
-        torch.cuda.synchronize()
-        slowest = torch.tensor(statistics.median(found), dtype=torch.float64, device="cuda")
-        dist.all_reduce(slowest, op=dist.ReduceOp.MAX)
-        return slowest.item()
+        """Returns the time of a first call. Each call has the next part of memory."""
+        return median_us(torch, dist, [lambda part=part: dist.all_reduce(part, group=group) for part in parts])
 
     def empty_kernel():
         small.zero_()
@@ -143,7 +134,7 @@ def host_times(torch, dist, groups):
     names = ("chorale", "nccl")
     yield ("a call of 1K, enqueued", *(f"{enqueued(groups[name]):.2f}" for name in names))
     yield ("a call of 1K, waited for", *(f"{waited(groups[name]):.2f}" for name in names))
-    alone = median_us(torch, dist, empty_kernel, 200)
+    alone = median_us(torch, dist, [empty_kernel] * 200)
     yield ("a memset of 1K, waited for", f"{alone:.2f}", f"{alone:.2f}")
     for size in ("1M", "16M"):
         elements = bytes_of(size) // 2
@@ -208,14 +199,10 @@ def main():
     parser.add_argument("--bytes", type=lambda text: [bytes_of(word) for word in text.split(",")], required=True)
     parser.add_argument("--calls", type=int, default=50)
     parser.add_argument("--output", required=True)
-    parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
+    declare_rank(parser)
     arguments = parser.parse_args()
     no_multicast()
-    if arguments.rank is not None:
-        run_rank(arguments)
-        return
-    sys.exit(run_all(arguments.ranks))
+    run(arguments, run_rank)
 
 
 if __name__ == "__main__":

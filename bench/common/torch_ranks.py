@@ -2,6 +2,7 @@
 
 NVLink multicast stays off: a program refuses to run if a switch that turns it off has another value.
 """
+import argparse
 import datetime
 import os
 import socket
@@ -96,6 +97,19 @@ def free_port():
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return one.getsockname()[1]
+
+
+def declare_rank(parser):
+    """Declares the arguments that run_all() adds."""
+    parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
+
+
+def run(arguments, run_rank):
+    """Runs run_rank(arguments) in a process that run_all() has started. Otherwise it starts all ranks, and ends with their status."""
+    if arguments.rank is None:
+        sys.exit(run_all(arguments.ranks))
+    run_rank(arguments)
 
 
 def run_all(ranks):

@@ -17,7 +17,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "common"))
-from torch_ranks import WRONG, captured, fail, join, leave, no_multicast, repeat, run_all, time_us
+from torch_ranks import WRONG, captured, declare_rank, fail, join, leave, no_multicast, repeat, run, time_us
 
 CALLS, ROUNDS, WARM_UP = 10, 20, 5
 
@@ -94,8 +94,9 @@ def say(rank, word, us, how):
         print(json.dumps({"shape": word, "us": us, "how": how}), flush=True)
 
 
-def run_rank(rank, ranks, port, words, graphs):
-    torch, dist = join(rank, ranks, port)
+def run_rank(arguments):
+    rank, ranks, words = arguments.rank, arguments.ranks, arguments.operations
+    torch, dist = join(rank, ranks, arguments.port)
     for word in words:
         operation = Operation(torch, dist, word, rank, ranks)
         operation.compare()
@@ -104,7 +105,7 @@ def run_rank(rank, ranks, port, words, graphs):
         del operation
         torch.cuda.empty_cache()
     # Graphs come after all calls one by one, because a capture that fails may leave the streams unusable.
-    for word in words if graphs else ():
+    for word in () if arguments.no_graphs else words:
         operation = Operation(torch, dist, word, rank, ranks)
         operation.compare()
         say(rank, word, operation.graph(), "graph")
@@ -118,16 +119,12 @@ def main():
     parser.add_argument("ranks", type=int)
     parser.add_argument("operations", nargs="+", metavar="OPERATION:M,K,N")
     parser.add_argument("--no-graphs", action="store_true", help="enqueue call by call only")
-    parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
+    declare_rank(parser)
     arguments = parser.parse_args()
     no_multicast()
     for word in arguments.operations:
         parse(word)
-    if arguments.rank is not None:
-        run_rank(arguments.rank, arguments.ranks, arguments.port, arguments.operations, not arguments.no_graphs)
-        return
-    sys.exit(run_all(arguments.ranks))
+    run(arguments, run_rank)
 
 
 if __name__ == "__main__":

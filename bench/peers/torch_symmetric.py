@@ -20,7 +20,7 @@ import sys
 import peer_arguments
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "common"))
-from torch_ranks import WRONG, captured, fail, join, leave, no_multicast, repeat, run_all, time_us
+from torch_ranks import WRONG, captured, declare_rank, fail, join, leave, no_multicast, repeat, run, time_us
 
 ROUNDS, WARM_UP = 5, 2
 LONGEST_US = 20000  # of the calls that are timed at once
@@ -155,8 +155,7 @@ def run_rank(arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     peer_arguments.declare(parser)
-    parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
+    declare_rank(parser)
     arguments = parser.parse_args()
     no_multicast()
     if arguments.dtype not in TYPES:
@@ -164,10 +163,7 @@ def main():
     if arguments.collective not in OPERATIONS:
         pathlib.Path(arguments.output).touch()
         return
-    if arguments.rank is not None:
-        run_rank(arguments)
-        return
-    sys.exit(run_all(arguments.ranks))
+    run(arguments, run_rank)
 
 
 if __name__ == "__main__":
