@@ -473,9 +473,10 @@ Range Memory::range_of(uint32_t cell) const {
   return {at, space.bounds[k], space.bounds[k + 1]};
 }
 
-bool Memory::in_output(uint32_t cell) const {
-  const Range range = range_of(cell), output = buffer(rank_of(cell), BufferKind::output);
-  return range.space == output.space && output.begin <= range.begin && range.end <= output.end;
+std::optional<uint64_t> Memory::place_in_output(uint32_t cell) const {
+  const Range range = range_of(cell), output = buffer(range.space / spaces_per_rank, BufferKind::output);
+  if (range.space != output.space || range.begin < output.begin || range.end > output.end) return {};
+  return range.begin - output.begin;
 }
 
 }  // namespace chorale::proof

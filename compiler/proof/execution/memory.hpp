@@ -105,8 +105,9 @@ class Memory {
   Range range_of(uint32_t cell) const;
   /// Returns the rank whose memory has a cell.
   uint32_t rank_of(uint32_t cell) const { return range_of(cell).space / spaces_per_rank; }
-  /// Returns whether a cell is in the output of its rank.
-  bool in_output(uint32_t cell) const;
+  /// Returns where a cell begins in the output of its rank, or nothing if it is not in the output.
+  std::optional<uint64_t> place_in_output(uint32_t cell) const;
+  bool in_output(uint32_t cell) const { return place_in_output(cell).has_value(); }
 
  private:
   /// Holds the positions at which the cells of a space begin and end.

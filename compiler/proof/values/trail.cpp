@@ -2,10 +2,11 @@
 // right, whatever it finds there, so the fault is in an earlier write of its source. If nothing has written
 // to such a place, the fault is in a write that puts elsewhere what belongs there.
 //
-// What scratch should hold is nowhere promised. It follows from the operation that reads it: an operand
-// should hold what the result should, without the other operands. If an operand holds something else, the
-// write of the operand is at fault, unless what belongs there is in another place of that rank. Then either
-// the reader or the writer names a wrong place. It is the writer if others write to that place too.
+// The collective promises nothing about scratch. The operation that reads scratch tells what belongs there:
+// an operand should hold what the result should, without the other operands. If an operand holds something
+// else, the write of the operand is at fault, unless what belongs there is in another place of that rank.
+// Then either the reader or the writer names a wrong place. It is the writer if others write to that place
+// too.
 //
 // It is used only for messages, never for verdicts. It costs one pass over the writes of one launch. There
 // may be as many wrong outputs as writes, so copies are followed once for all of them.
@@ -34,11 +35,9 @@ void Trail::add(Write write, std::span<const uint32_t> sources) {
 }
 
 std::optional<Sum> Trail::promised(uint32_t cell) {
-  const Range range = memory_.range_of(cell);
-  const uint32_t rank = range.space / spaces_per_rank;
-  const Range output = memory_.buffer(rank, BufferKind::output);
-  if (range.space != output.space || range.begin < output.begin || range.end > output.end) return {};
-  return promise_.sum(rank, range.begin - output.begin, none);
+  const std::optional<uint64_t> place = memory_.place_in_output(cell);
+  if (!place) return {};
+  return promise_.sum(memory_.rank_of(cell), *place, none);
 }
 
 bool Trail::misses(const Write& write) {
@@ -136,10 +135,9 @@ bool Trail::leads_on(const Source& of) const {
 const Trail::Wanted& Trail::wanted_in(uint32_t cell) {
   const auto [found, added] = wanted_.try_emplace(*promised(cell));
   if (!added) return found->second;
-  const uint32_t rank = memory_.rank_of(cell);
-  const uint64_t begin = memory_.buffer(rank, BufferKind::output).begin;
   std::map<Origin, uint64_t> parts;
-  for (const Origin& of : promise_.origins(rank, memory_.range_of(cell).begin - begin, none)) ++parts[of];
+  for (const Origin& of : promise_.origins(memory_.rank_of(cell), *memory_.place_in_output(cell), none))
+    ++parts[of];
   for (const auto& [origin, times] : parts) found->second.add({origin, times});
   return found->second;
 }

@@ -45,8 +45,7 @@ std::string Holding::name_of_output(uint32_t rank, uint32_t cell) const {
 }
 
 std::vector<Origin> Holding::expected(const Wrong& of) const {
-  const uint64_t begin = memory_.buffer(of.rank, BufferKind::output).begin;
-  return promise_.origins(of.rank, memory_.range_of(of.cell).begin - begin, of.sender);
+  return promise_.origins(of.rank, *memory_.place_in_output(of.cell), of.sender);
 }
 
 // There may be as many wrong outputs as operations. So only those that are told take longer than O(log n).
