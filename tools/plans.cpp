@@ -90,15 +90,17 @@ fs::path schedules_folder() {
 
 }  // namespace
 
-std::vector<std::string> shipped_schedules() {
+std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code none;
-  for (const fs::directory_entry& entry : fs::directory_iterator(schedules_folder(), none)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, none)) {
     if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());
   return names;
 }
+
+std::vector<std::string> shipped_schedules() { return names_in(schedules_folder().string()); }
 
 std::string shipped_schedule(const std::string& name) {
   const std::vector<std::string> names = shipped_schedules();
@@ -213,6 +215,19 @@ std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const W
     if (ranks == 0) ranks = plans.front().plan.ranks();
   }
   return plans;
+}
+
+void keep_within(std::vector<NamedPlan>& plans, uint32_t most) {
+  uint32_t fewest = UINT32_MAX;
+  for (const NamedPlan& named : plans) fewest = std::min(fewest, named.plan.thread_blocks());
+  std::erase_if(plans, [most](const NamedPlan& named) {
+    return named.of_collective && named.plan.thread_blocks() > most;
+  });
+  if (!plans.empty()) return;
+  throw Failure(Exit::command_wrong,
+                "these plans have at least " + count(fewest, "thread block") + ", but the limit is " +
+                    std::to_string(most),
+                "--max-blocks sets another limit");
 }
 
 Machine machine_of(const std::string& file) {

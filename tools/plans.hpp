@@ -32,6 +32,9 @@ size_t count_distinct(std::span<const NamedPlan> plans);
 /// \throws Failure if there is none
 std::string shipped_folder();
 
+/// Returns the names of the JSON files in a folder, without ".json", sorted; none if there is no folder.
+std::vector<std::string> names_in(const std::string& folder);
+
 /// Returns the names of the shipped host schedules, sorted; none if there are no plans.
 std::vector<std::string> shipped_schedules();
 /// Returns the file of the schedule of that name; "" if none is shipped.
@@ -63,6 +66,11 @@ std::vector<NamedPlan> shipped_plans(const std::string& collective, uint32_t ran
 std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const Wanted& common, uint32_t ranks,
                                   const std::vector<std::string>& allow,
                                   const char* command = "chorale bench");
+
+/// Leaves out the shipped plans of collectives that have more than `most` thread blocks. Plans that are named
+/// stay.
+/// \throws Failure command_wrong if no plan is left
+void keep_within(std::vector<NamedPlan>& plans, uint32_t most);
 
 /// Reads a machine's file.
 /// \param file  the file; empty: the NVIDIA H200's, beside the shipped plans

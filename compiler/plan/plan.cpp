@@ -39,6 +39,12 @@ void extend(std::vector<T>& pool, std::span<const T> more) {
 
 }  // namespace
 
+uint32_t Plan::thread_blocks() const {
+  size_t most = 0;
+  for (const Gpu& gpu : gpus) most = std::max(most, gpu.threadblocks.size());
+  return uint32_t(most);
+}
+
 uint32_t Gpu::channel_count(ChannelType type) const {
   size_t count = 0;
   for (const ChannelRecord& record : channels) {

@@ -101,7 +101,7 @@ struct Executor::State {
   /// has named it. One rank warns for all.
   void warn_of_blocks(const Plan& plan) const {
     const unsigned limit = config.max_blocks.value;
-    const uint32_t blocks = limit != 0 && world.rank() == 0 ? thread_blocks_of(plan) : 0;
+    const uint32_t blocks = limit != 0 && world.rank() == 0 ? plan.thread_blocks() : 0;
     if (blocks <= limit) return;
     system::warn(fmt::format(
         "plan '{}' takes {} thread blocks, but max_blocks is {} ({}), which limits only plans that "

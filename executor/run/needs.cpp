@@ -60,10 +60,4 @@ RankNeeds needs_of(const Plan& plan, uint32_t rank, uint64_t bytes, DType dtype,
 
 uint64_t available_host_memory() { return system::available_memory(); }
 
-uint32_t thread_blocks_of(const Plan& plan) {
-  size_t most = 0;
-  for (const Gpu& gpu : plan.gpus) most = std::max(most, gpu.threadblocks.size());
-  return uint32_t(most);
-}
-
 }  // namespace chorale

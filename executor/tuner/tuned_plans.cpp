@@ -271,7 +271,7 @@ uint32_t TunedPlans::blocks_of(const TuneTable::Entry& entry) const {
 uint32_t TunedPlans::blocks_of(const std::string& name) const {
   const auto known = blocks_.find(name);
   if (known != blocks_.end()) return known->second;
-  return blocks_.emplace(name, thread_blocks_of(read(name))).first->second;
+  return blocks_.emplace(name, read(name).thread_blocks()).first->second;
 }
 
 std::string TunedPlans::Candidate::reason(const Candidate* before, uint64_t bytes, uint32_t limit) const {

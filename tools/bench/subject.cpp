@@ -11,7 +11,7 @@ Subject subject_of(const NamedPlan& named, const BenchRequest& request) {
   subject.name = named.name;
   subject.collective = named.plan.collective;
   subject.plan = &named.plan;
-  subject.blocks = thread_blocks_of(named.plan);
+  subject.blocks = named.plan.thread_blocks();
   subject.in_place = named.plan.inplace;
   subject.op = request.override_op.value_or(reduce_op_of(named.plan));
   subject.packet = request.packet;

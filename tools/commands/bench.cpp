@@ -73,23 +73,6 @@ std::vector<uint32_t> limits_of(const BenchArguments& options, const Config& con
   return {};
 }
 
-/// Leaves out the shipped plans of collectives that have more thread blocks than the highest limit. Plans
-/// that are named are timed whatever their blocks are.
-void keep_within(std::vector<NamedPlan>& plans, const std::vector<uint32_t>& limits) {
-  if (limits.empty()) return;
-  const uint32_t most = limits.back();
-  uint32_t fewest = UINT32_MAX;
-  for (const NamedPlan& named : plans) fewest = std::min(fewest, thread_blocks_of(named.plan));
-  std::erase_if(plans, [most](const NamedPlan& named) {
-    return named.of_collective && thread_blocks_of(named.plan) > most;
-  });
-  if (!plans.empty()) return;
-  throw Failure(Exit::command_wrong,
-                "these plans have at least " + count(fewest, "thread block") + ", but the limit is " +
-                    std::to_string(most),
-                "--max-blocks sets another limit");
-}
-
 /// Refuses limits that NCCL would not keep to.
 void require_limits_of_nccl(const BenchRequest& request, bool nccl) {
   const char* const variable = variable_for_ctas();
@@ -296,7 +279,7 @@ Exit bench_it(BenchArguments options) {
   }
   std::vector<NamedPlan> plans =
       find_plans(options.what, options.common, options.run.ranks, options.run.allow);
-  keep_within(plans, limits);
+  if (!limits.empty()) keep_within(plans, limits.back());
   const uint32_t ranks = plans.front().plan.ranks();
   const RankGpus gpus = options.run.gpus(config, ranks);
   BenchRequest request = request_of(options, config, plans, tuned_for(config, gpus, ranks));

@@ -25,15 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Returns the names of the shipped plan files, without ".json", sorted.
-std::vector<std::string> shipped_files() {
-  std::vector<std::string> names;
-  std::error_code none;
-  for (const fs::directory_entry& entry : fs::directory_iterator(shipped_folder(), none)) {
-    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
+std::vector<std::string> shipped_files() { return names_in(shipped_folder()); }
 
 /// Splits the name of a shipped plan's file, which is NAME_RANKS.
 struct FileName {

@@ -95,16 +95,7 @@ Exit simulate_it(const SimulateArguments& options) {
   std::erase_if(of.plans, [&](const NamedPlan& named) {
     return named.plan.inplace && out_of_place.contains(named.name);
   });
-  if (options.max_blocks != 0) {
-    const auto too_many = [&](const NamedPlan& named) {
-      return named.of_collective && blocks_of(named.plan) > options.max_blocks;
-    };
-    if (std::all_of(of.plans.begin(), of.plans.end(), too_many))
-      throw Failure(Exit::command_wrong,
-                    "no plan has at most " + count(options.max_blocks, "thread block") + " on each rank",
-                    "leave --max-blocks out: the column blocks has the numbers");
-    std::erase_if(of.plans, too_many);
-  }
+  if (options.max_blocks != 0) keep_within(of.plans, options.max_blocks);
   const uint32_t ranks = of.plans.front().plan.ranks();
   of.sizes = sizes_for(options.bytes, "1K:1G:4", ranks, of.dtype);
   need_one(options, of);
@@ -148,10 +139,7 @@ Action command::simulate(CLI::App& app) {
       ->type_name("NAME");
   app.add_flag("--eager", options->eager, "Launches in a row; default: in a CUDA graph");
   declare_set_and_name(app, options->common);
-  declare_allow(app, options->allow,
-                "A proof to leave out: deadlock, races, values, replay or decidable, as the brackets after a "
-                "finding say, or "
-                "proofs for all of them; may be repeated. Nothing then ensures that the plan is right");
+  declare_allow(app, options->allow);
   app.add_option("--max-blocks", options->max_blocks,
                  "For a collective, only shipped plans with at most so many thread blocks on each rank")
       ->transform(whole_number(1, 4096))

@@ -83,7 +83,7 @@ Candidates candidates_of(const TuneArguments& options, const std::string& collec
     const bool asked =
         std::find(options.plans.begin(), options.plans.end(), named.name) != options.plans.end();
     if (!options.plans.empty() && !asked) continue;
-    const uint32_t blocks = thread_blocks_of(named.plan);
+    const uint32_t blocks = named.plan.thread_blocks();
     fewest = fewest == 0 ? blocks : std::min(fewest, blocks);
     if (limit != 0 && blocks > limit) continue;
     const bool rank_order = collective_reduces(collective) && in_rank_order(named.plan);

@@ -38,7 +38,7 @@ struct Row {
   uint64_t bytes, elements;
   double us, algorithm, bus;
   Busiest busy;
-  size_t blocks;  ///< thread blocks of the rank that has most
+  uint32_t blocks;  ///< thread blocks of the rank that has most
   bool fastest;
 };
 
@@ -54,7 +54,7 @@ Row row_of(const Predictions& of, const Prediction& one) {
           algorithm,
           algorithm * bus_factor(named.plan.collective, named.plan.ranks()),
           busiest(one.simulation),
-          blocks_of(named.plan),
+          named.plan.thread_blocks(),
           of.fastest(one)};
 }
 
@@ -123,12 +123,6 @@ std::string plan_words(const Predictions& of, const Row& row) {
 }
 
 }  // namespace
-
-size_t blocks_of(const Plan& plan) {
-  size_t most = 0;
-  for (const Gpu& gpu : plan.gpus) most = std::max(most, gpu.threadblocks.size());
-  return most;
-}
 
 bool Predictions::fastest(const Prediction& one, bool of_collective) const {
   if (!one.refused.empty()) return false;

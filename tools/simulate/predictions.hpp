@@ -34,9 +34,6 @@ struct Predictions {
   bool fastest(const Prediction&, bool of_collective = false) const;
 };
 
-/// Returns the thread blocks of the rank that has the most.
-size_t blocks_of(const Plan& plan);
-
 struct PredictionStyle {
   bool all = false;  ///< true: every shipped plan of a named collective, not only the fastest of each size
 };

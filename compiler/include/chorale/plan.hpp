@@ -381,6 +381,8 @@ struct Plan {
   Identity identity;    ///< number of this object; a copy gets a new one
 
   uint32_t ranks() const { return uint32_t(gpus.size()); }
+  /// Returns the thread blocks of the rank that has the most.
+  uint32_t thread_blocks() const;
   /// Returns the calls that the compiler joined into an operation; empty if the operation is one call.
   std::span<const JoinedCall> calls_of(const Op& op) const {
     const size_t position = op.at & ~joined_calls;

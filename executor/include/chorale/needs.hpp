@@ -36,7 +36,4 @@ RankNeeds needs_of(const Plan&, uint32_t rank, uint64_t bytes, DType,
 /// if that has less. Returns UINT64_MAX if the system does not report them.
 uint64_t available_host_memory();
 
-/// Returns the thread blocks of the rank that has the most.
-uint32_t thread_blocks_of(const Plan& plan);
-
 }  // namespace chorale

@@ -430,7 +430,7 @@ TEST(TunedPlans, DefaultsKeepToEveryLimit) {
           uint32_t most = 0;
           for (uint64_t bytes = 64; bytes <= uint64_t{1} << 30; bytes *= 4) {
             const TunedPlans::Choice choice = plans.choose(collective, bytes, DType::f32);
-            const uint32_t blocks = thread_blocks_of(plans.plan(choice));
+            const uint32_t blocks = plans.plan(choice).thread_blocks();
             EXPECT_LE(blocks, limit) << choice.file;
             most = std::max(most, blocks);
           }
