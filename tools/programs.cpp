@@ -143,16 +143,17 @@ void declare_aim(CLI::App& app, Aim& aim, const std::string& target_by_default) 
                  "The executor that runs the plan: " + join(words) + "; " + target_by_default)
       ->type_name("TARGET")
       ->check(one_of("target", words));
-  declare_allow(
-      app, aim.allow,
-      "A proof (deadlock, races, values, replay or decidable) or a check of the target to leave out, as the "
-      "brackets after a finding say, or proofs for all proofs; may be repeated. Nothing then ensures that "
-      "the plan "
-      "is right");
+  declare_allow(app, aim.allow, true);
 }
 
-void declare_allow(CLI::App& app, std::vector<std::string>& allow, const std::string& description) {
-  app.add_option("--allow", allow, description)->type_name("CHECK")->allow_extra_args(false);
+void declare_allow(CLI::App& app, std::vector<std::string>& allow, bool of_target) {
+  const std::vector<std::string> names(std::begin(proof_names), std::end(proof_names));
+  app.add_option("--allow", allow,
+                 "A proof (" + join(names) + ")" + (of_target ? " or a check of the target" : "") +
+                     " to leave out, as the brackets after a finding say, or " + std::string(all_proofs) +
+                     " for all proofs; may be repeated. Nothing then ensures that the plan is right")
+      ->type_name("CHECK")
+      ->allow_extra_args(false);
 }
 
 Target target_of(const std::string& word) {

@@ -69,7 +69,8 @@ CompileOptions with_aim(CompileOptions, const Aim&);
 /// Declares both options.
 void declare_aim(CLI::App&, Aim&, const std::string& target_by_default);
 /// Declares --allow alone.
-void declare_allow(CLI::App&, std::vector<std::string>& allow, const std::string& description);
+/// \param of_target  whether it also names checks of the target
+void declare_allow(CLI::App&, std::vector<std::string>& allow, bool of_target = false);
 
 /// Returns the target of a word that declare_aim() accepted.
 Target target_of(const std::string& word);

@@ -41,10 +41,7 @@ void RunOptions::declare(CLI::App& app) {
   CLI::Option* const as_processes =
       app.add_flag("--processes", processes, "Run one process per rank: the default on cuda");
   app.add_flag("--threads", threads, "Run one thread per rank: the default on cpu")->excludes(as_processes);
-  declare_allow(app, allow,
-                "A proof to leave out: deadlock, races, values, replay or decidable, as the brackets after a "
-                "finding say, or "
-                "proofs for all of them; may be repeated. Nothing then ensures that the plan is right");
+  declare_allow(app, allow);
   app.add_flag("--share-gpus", share_gpus,
                "Let several ranks use one GPU if there are fewer GPUs than ranks");
 }

@@ -245,10 +245,7 @@ Action command::view(CLI::App& app) {
                  "be repeated")
       ->type_name("NAME=TIME")
       ->allow_extra_args(false);
-  declare_allow(app, options->allow,
-                "A proof to leave out: deadlock, races, values, replay or decidable, as the brackets after a "
-                "finding say, or "
-                "proofs for all of them; may be repeated. Nothing then ensures that the plan is right");
+  declare_allow(app, options->allow);
   app.add_flag("--open", options->open, "Open the page in a browser");
   app.footer(
       "The page is one file, and needs no network. It shows when each operation runs, what it waits for,\n"
