@@ -21,8 +21,8 @@ void check_environment_of_gpus();
 std::optional<bool> blocking_in_environment();
 
 /// Limits the thread blocks of a communicator's calls, as the variables of NCCL and its configuration say.
-/// The lowest of these limits and of the setting max_blocks holds. \param max_ctas  maxCTAs of the
-/// configuration, which NCCL_MAX_CTAS replaces; 0: none
+/// The lowest of these limits and of the setting max_blocks holds.
+/// \param max_ctas  maxCTAs of the configuration, which NCCL_MAX_CTAS replaces; 0: none
 void limit_blocks(Config& config, uint32_t max_ctas);
 
 }  // namespace chorale::nccl

@@ -165,9 +165,10 @@ struct Lone {
 };
 
 /// Compares how a rank posts and awaits on its end of a channel. Ranks mostly do the same, and then a wait
-/// follows each post. Returns nothing if this one does something else. \param up  whether the posts of the
-/// other end are too many, so that a wait is missing here; else a post is \param more, fewer  how often the
-/// other end does so, and how often this end answers it
+/// follows each post. Returns nothing if this one does something else.
+///
+/// \param up  true: the other end posts too often, so a wait is missing here; false: a post is missing here
+/// \param more, fewer  how often the other end does so, and how often this end answers it
 std::optional<Lone> find_lone(const Plan& plan, uint32_t rank, Kind kind, uint32_t id, bool up,
                               const Turns& turns, size_t more, size_t fewer) {
   std::vector<std::pair<Use, bool>> list;
