@@ -100,8 +100,10 @@ void Communicator::broadcast(const at::Tensor& tensor, int root, void* stream) {
     const std::lock_guard<std::mutex> one_at_a_time(mutex_);
     SharedPlan& known = broadcasts_[root];
     if (!known) {
-      const std::string name = place_for(tensor.device()).plans.name_for_roots("broadcast");
-      known = std::make_shared<Plan>(make_plan(name, ranks(), {{"root", std::to_string(root)}}));
+      with_torch_errors([&] {
+        const std::string name = place_for(tensor.device()).plans.name_for_roots("broadcast");
+        known = std::make_shared<Plan>(make_plan(name, ranks(), {{"root", std::to_string(root)}}));
+      });
     }
     plan = known;
   }
