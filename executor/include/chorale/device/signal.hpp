@@ -44,6 +44,40 @@ CHORALE_HD bool compare(uint64_t seen, Cmp cmp, uint64_t wanted) {
   return false;
 }
 
+// A credit says how much a group has read, so that the peer may write there again. It publishes no data. On
+// CUDA it may be relaxed, which waits for nothing. A release would first wait until all the group's own
+// writes have arrived, also at other GPUs. C++ has no weaker order that ends reads, so on the CPU credits
+// release and acquire. Relaxed signals are such credits. docs/memory-orders.md says when a credit is right.
+
+/// Gives a credit. Called by one thread, after its group has synchronised. Before that, each thread must have
+/// compared or stored everything that it read.
+CHORALE_FN void give_credit(uint64_t* at_peer, uint64_t count) {
+#if defined(__CUDACC__)
+  store_relaxed(at_peer, count);
+#else
+  store_release(at_peer, count);
+#endif
+}
+
+/// Adds to a credit. Called as give_credit() is.
+CHORALE_FN void add_credit(uint64_t* at_peer, uint64_t addend) {
+#if defined(__CUDACC__)
+  post_relaxed(at_peer, addend);
+#else
+  post_release(at_peer, addend);
+#endif
+}
+
+/// Returns the last credit that a peer gave. Called by one thread. A write that reuses the space must depend
+/// on the credit.
+CHORALE_FN uint64_t seen_credit(const uint64_t* mine) {
+#if defined(__CUDACC__)
+  return load_relaxed(mine);
+#else
+  return load_acquire(mine);
+#endif
+}
+
 /// Sets the peer's signal to `value`, after everything that the group did. Only one group may set a signal.
 /// With `relaxed` it orders nothing and does not synchronise the group.
 CHORALE_FN void signal_set(const Group& group, Signal* at_peer, uint64_t value, bool relaxed = false) {
@@ -51,7 +85,7 @@ CHORALE_FN void signal_set(const Group& group, Signal* at_peer, uint64_t value, 
   if (!group.leader()) return;
   group.step();
   if (relaxed) {
-    store_relaxed(&at_peer->value, value);
+    give_credit(&at_peer->value, value);
   } else {
     store_release(&at_peer->value, value);
   }
@@ -64,7 +98,7 @@ CHORALE_FN void signal_add(const Group& group, Signal* at_peer, uint64_t addend 
   if (!group.leader()) return;
   group.step();
   if (relaxed) {
-    post_relaxed(&at_peer->value, addend);
+    add_credit(&at_peer->value, addend);
   } else {
     post_release(&at_peer->value, addend);
   }
@@ -88,32 +122,8 @@ CHORALE_FN Stop leader_awaits(const Group& group, const Deadline& deadline, cons
 CHORALE_FN Stop wait_until(const Group& group, const Signal* mine, Cmp cmp, uint64_t value,
                            const Deadline& deadline = {}, bool relaxed = false) {
   return detail::leader_awaits(group, deadline, [mine, cmp, value, relaxed]() -> bool {
-    return compare(relaxed ? load_relaxed(&mine->value) : load_acquire(&mine->value), cmp, value);
+    return compare(relaxed ? seen_credit(&mine->value) : load_acquire(&mine->value), cmp, value);
   });
-}
-
-// A credit says how much a group has read, so that the peer may write there again. It publishes no data. On
-// CUDA it may be relaxed, which waits for nothing. A release would first wait until all the group's own
-// writes have arrived, also at other GPUs. docs/memory-orders.md says when a relaxed credit is right.
-
-/// Gives a relaxed credit. Called by one thread, after its group has synchronised. Before that, each thread
-/// must have compared or stored everything that it read.
-CHORALE_FN void give_credit(uint64_t* at_peer, uint64_t count) {
-#if defined(__CUDACC__)
-  store_relaxed(at_peer, count);
-#else
-  store_release(at_peer, count);
-#endif
-}
-
-/// Returns the last credit that a peer gave, relaxed or not. Called by one thread. A write that reuses the
-/// space must depend on the credit.
-CHORALE_FN uint64_t seen_credit(const uint64_t* mine) {
-#if defined(__CUDACC__)
-  return load_relaxed(mine);
-#else
-  return load_acquire(mine);
-#endif
 }
 
 /// Waits until a peer's credit is at least `count`. Synchronises the group.
