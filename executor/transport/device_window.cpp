@@ -14,7 +14,12 @@ using cuda::check;
 
 class Mapped final : public DeviceWindow {
  public:
-  Mapped(World& world, uint64_t bytes) : world_(world), imports_(world), self_(world.rank()), bytes_(bytes) {
+  Mapped(World& world, uint64_t bytes)
+      : world_(world),
+        imports_(world),
+        whole_lines_(cuda::whole_lines_everywhere(world, imports_.devices())),
+        self_(world.rank()),
+        bytes_(bytes) {
     world::collective_try(world, [&] {
       if (bytes == 0) return;
       memory_ = cuda::Allocation(bytes);
@@ -39,6 +44,8 @@ class Mapped final : public DeviceWindow {
   uint64_t bytes(int rank) const override { return rank == self_ ? bytes_ : peers_.bytes(rank); }
   int device() const override { return imports_.devices()[size_t(self_)].ordinal; }
 
+  bool whole_lines() const override { return whole_lines_; }
+
   void finish() const override {
     const cuda::CurrentDevice on(device());
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
@@ -53,6 +60,7 @@ class Mapped final : public DeviceWindow {
  private:
   World& world_;
   cuda::Imports imports_;
+  const bool whole_lines_;
   cuda::Allocation memory_;
   cuda::PeerMemory peers_;
   const int self_;

@@ -20,6 +20,8 @@ class DeviceWindow {
   virtual char* at(int rank) const = 0;  ///< null if bytes(rank) is 0
   virtual uint64_t bytes(int rank) const = 0;
   virtual int device() const = 0;  ///< the GPU of this rank
+  /// Returns whether LL128 packets work between all ranks; the same on all ranks.
+  virtual bool whole_lines() const = 0;
 
   /// Waits until all work on this rank's GPU has ended.
   virtual void finish() const = 0;

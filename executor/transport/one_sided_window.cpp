@@ -21,6 +21,7 @@ struct OneSidedWindow::State {
     std::function<std::byte*(int)> at;
     std::function<uint64_t(int)> bytes;
     std::function<void()> clear;  ///< zeroes all of it; collective, and no kernel may run
+    bool whole_lines;             ///< as OneSidedWindow::whole_lines()
   };
   static Piece piece(World& world, uint64_t bytes, Space space) {
     if (space == Space::device) {
@@ -30,7 +31,8 @@ struct OneSidedWindow::State {
               [window, &world] {
                 world::collective_try(world, [&] { window->finish(); });
                 world::collective_try(world, [&] { window->clear(0, window->bytes(world.rank())); });
-              }};
+              },
+              window->whole_lines()};
     }
     const auto window = std::make_shared<Window>(Window::create(world, bytes));
     return {[window](int rank) { return window->at(rank); },
@@ -39,7 +41,8 @@ struct OneSidedWindow::State {
               world.barrier();
               std::memset(window->at(world.rank()), 0, window->bytes(world.rank()));
               world.barrier();
-            }};
+            },
+            true};
   }
 
   /// Returns the address at which kernels of `space` read the array.
@@ -113,6 +116,7 @@ OneSidedWindow::~OneSidedWindow() = default;
 std::byte* OneSidedWindow::local() const { return state_->data.at(state_->rank); }
 uint64_t OneSidedWindow::bytes(int rank) const { return state_->data.bytes(rank); }
 WindowView OneSidedWindow::view() const { return state_->view; }
+bool OneSidedWindow::whole_lines() const { return state_->data.whole_lines; }
 void OneSidedWindow::reset() { state_->words.clear(); }
 
 }  // namespace chorale

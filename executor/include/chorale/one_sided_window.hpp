@@ -32,6 +32,10 @@ class OneSidedWindow {
   std::byte* local() const;        ///< this rank's memory; null if bytes() of this rank is 0
   uint64_t bytes(int rank) const;  ///< the size of a rank's memory
 
+  /// Returns whether LL128 packets work between all ranks; the same on all ranks. They need NVLink between
+  /// GPUs, and always work in host memory.
+  bool whole_lines() const;
+
   /// Returns the view that you pass to kernels. It is valid as long as the window lives.
   WindowView view() const;
 

@@ -1,0 +1,202 @@
+// These tests make mistakes, and kill ranks, while tokens are on their way.
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "experts.hpp"
+#include "tests/has.hpp"
+#include "tests/unit/thrown.hpp"
+#include "tests/unit/world/processes.hpp"
+
+namespace chorale::fused {
+namespace {
+
+using namespace fused::test;
+using namespace std::chrono_literals;
+using chorale::test::has;
+using chorale::test::thrown;
+
+/// Returns the text of the error for options that `change` has changed.
+template <class Change>
+std::string refused(const Change& change) {
+  std::string said;
+  run_local(2, [&](World& world) {
+    ExpertOptions options = options_of(Case{}, DType::bf16);
+    change(options);
+    const std::string mine = thrown([&] { ExpertExchange(world, options); });
+    if (world.rank() == 0) said = mine;
+  });
+  return said;
+}
+
+TEST(ExpertFaults, OptionsThatAreOutOfRangeAreRefused) {
+  EXPECT_TRUE(has(refused([](auto& of) { of.experts_per_rank = 0; }), "experts_per_rank = 0: expected 1 to"));
+  EXPECT_TRUE(has(refused([](auto& of) { of.top_k = 0; }), "top_k = 0: expected 1 to"));
+  EXPECT_TRUE(has(refused([](auto& of) { of.max_tokens = 0; }), "max_tokens = 0: expected 1 to"));
+  EXPECT_TRUE(has(refused([](auto& of) { of.blocks = 2000; }), "blocks = 2000: expected 1 to 1024"));
+  EXPECT_TRUE(has(refused([](auto& of) { of.hidden = 12; }),
+                  "a token of type bf16 has 24 bytes, expected a multiple of 16: pad `hidden` to a multiple "
+                  "of 8"));
+  EXPECT_TRUE(has(refused([](auto& of) { of.result = DType::i32; }), "expected f32, f16 or bf16"));
+  EXPECT_TRUE(has(refused([](auto& of) { of.packet = PacketForm::ll8; }), "expected ll16 or ll128"));
+}
+
+TEST(ExpertFaults, OtherOptionsOfOneRankAreAnErrorOfAll) {
+  run_local(3, [&](World& world) {
+    ExpertOptions options = options_of(Case{}, DType::bf16);
+    if (world.rank() == 2) options.top_k = 5;
+    const std::string said = thrown([&] { ExpertExchange(world, options); });
+    EXPECT_TRUE(has(said, "the ranks make different expert exchanges: ranks 0 and 2")) << said;
+  });
+}
+
+TEST(ExpertFaults, CallsThatWouldOverrunABufferAreRefused) {
+  run_local(2, [&](World& world) {
+    const Case with;
+    ExpertExchange exchange(world, options_of(with, DType::bf16));
+    std::vector<bf16> tokens(41 * with.hidden), rows(exchange.most_rows() * with.hidden);
+    std::vector<int32_t> counts(with.experts_per_rank), experts(41 * with.top_k, -1);
+    Dispatch<int32_t> call;
+    call.tokens = tokens.data();
+    call.experts = experts.data();
+    call.rows = rows.data();
+    call.counts = counts.data();
+    call.room = exchange.most_rows();
+    const auto said = [&](auto change) {
+      Dispatch<int32_t> changed = call;
+      change(changed);
+      return thrown([&] { dispatch<int32_t>(exchange, changed); });
+    };
+    EXPECT_TRUE(
+        has(said([](auto& of) { of.n = 41; }), "41 tokens, but the exchange was made for at most 40"));
+    EXPECT_TRUE(has(said([](auto& of) { --of.room; }), "room for 159 rows, but up to 160 may come"));
+    EXPECT_TRUE(has(said([](auto& of) { of.alignment = 4; }), "room for 160 rows, but up to 169 may come"));
+    EXPECT_TRUE(has(said([](auto& of) { of.padded = true, of.room = 79; }),
+                    "room for 79 rows of each expert, but up to 80 may come"));
+    EXPECT_TRUE(has(said([](auto& of) { of.alignment = 0; }), "alignment is 0"));
+    EXPECT_TRUE(has(said([](auto& of) { of.counts = nullptr; }), "counts is null"));
+    EXPECT_TRUE(has(said([](auto& of) { of.n = 1, of.experts = nullptr; }), "experts is null"));
+    EXPECT_TRUE(has(said([](auto& of) { of.rows = static_cast<char*>(of.rows) + 8; }),
+                    "expected a multiple of 16 bytes"));
+    EXPECT_TRUE(
+        has(thrown([&] { combine<float>(exchange, {}); }), "the exchange was made for results of bf16"));
+    world.barrier();
+    call_once(exchange, with, 1, uint64_t(world.rank()));  // nothing was sent, so the exchange still works
+  });
+}
+
+/// Makes a wrong call at rank 1, resets, and makes right calls. Returns the errors by rank.
+template <class Wrong>
+std::vector<std::string> after(const Wrong& wrong) {
+  const Case with;
+  std::vector<std::string> said(2);
+  run_local(2, [&](World& world) {
+    ExpertExchange exchange(world, options_of(with, DType::bf16));
+    call_once(exchange, with, 1, uint64_t(world.rank()));
+    std::vector<bf16> tokens(4 * with.hidden), rows(exchange.most_rows() * with.hidden);
+    std::vector<int32_t> counts(with.experts_per_rank), experts(4 * with.top_k, -1);
+    Dispatch<int32_t> call;
+    call.tokens = tokens.data();
+    call.experts = experts.data();
+    call.rows = rows.data();
+    call.counts = counts.data();
+    call.room = exchange.most_rows();
+    call.n = 4;
+    try {
+      if (world.rank() == 1) wrong(exchange, experts);
+      dispatch<int32_t>(exchange, call);
+      combine<bf16>(exchange, {.rows = rows.data(), .tokens = tokens.data(), .n = 4});
+    } catch (const std::exception& error) {
+      said[size_t(world.rank())] = error.what();
+    }
+    world.reset();
+    exchange.reset();
+    for (uint64_t again = 2; again < 5; ++again) call_once(exchange, with, again, uint64_t(world.rank()));
+  });
+  return said;
+}
+
+TEST(ExpertFaults, AWrongExpertIsAnErrorOfAllRanks) {
+  for (const int32_t wrong : {6, -2}) {
+    const auto said = after([wrong](auto&, std::vector<int32_t>& experts) { experts[5] = wrong; });
+    const std::string wanted = fmt::format("token 2 names expert {}, expected -1 for none, or 0 to 5", wrong);
+    for (const std::string& text : said) EXPECT_TRUE(has(text, wanted)) << text;
+  }
+  const auto said = after([](auto&, std::vector<int32_t>& experts) { experts[2] = experts[3] = 1; });
+  for (const std::string& text : said) EXPECT_TRUE(has(text, "token 1 names expert 1 twice")) << text;
+}
+
+TEST(ExpertFaults, ASecondCombineIsAnErrorOfAllRanks) {
+  const auto said = after([](ExpertExchange& exchange, auto&) {
+    std::vector<bf16> rows(exchange.most_rows() * 16), tokens(40 * 16);
+    combine<bf16>(exchange, {.rows = rows.data(), .tokens = tokens.data(), .n = 0});
+  });
+  for (const std::string& text : said) EXPECT_TRUE(has(text, "combine() follows a dispatch(), once")) << text;
+}
+
+TEST(ExpertFaults, ARankThatNeverCallsIsReported) {
+  LocalOptions options;
+  options.seed = 1;  // finds a deadlock without waiting for a time limit
+  std::string said;
+  run_local(
+      2,
+      [&](World& world) {
+        const Case with;
+        ExpertExchange exchange(world, options_of(with, DType::bf16));
+        if (world.rank() == 0) said = thrown([&] { call_once(exchange, with, 1, 0); });
+      },
+      options);
+  EXPECT_TRUE(has(said, "dispatch of tokens to experts")) << said;
+}
+
+/// Makes calls until a rank is lost, and goes on without it.
+std::string calls_until_one_dies(World world, const Case& with) {
+  const auto rank = uint64_t(world.rank());
+  ExpertExchange exchange(world, options_of(with, DType::bf16));
+  const std::string said = thrown([&] {
+    for (uint64_t call = 0;; ++call) {
+      call_once(exchange, with, call % 50, rank);
+      if (testing::Test::HasFailure()) throw std::logic_error("wrong rows before the death");
+    }
+  });
+  if (!has(said, "peer_lost: rank 1 (pid ")) return said;
+  World rest = world.survivors();
+  ExpertExchange masked = exchange.over(rest);
+  if (masked.lost() != std::vector<int>{1}) return "not rank 1 is lost";
+  for (uint64_t call = 0; call < 10; ++call) call_once(masked, with, call, rank, {1});
+  return testing::Test::HasFailure() ? "wrong rows" : "good";
+}
+
+TEST(ExpertFaults, ARankThatIsKilledIsNamedAndMasked) {
+  for (int round = 0; round < 12; ++round) {
+    Case with;
+    with.ranks = 3;
+    with.packet_tokens = round % 2 == 0 ? 0 : 40;
+    const std::string address = chorale::test::fresh_address();
+    chorale::test::Processes ranks(3, [&](int rank) -> std::string {
+      World world = World::join(address, rank, 3, {.workers = 2, .timeout = 60s});
+      std::jthread death;
+      if (rank == 1) {
+        death = std::jthread([round] {
+          std::this_thread::sleep_for(20ms + std::chrono::microseconds(round * 397));
+          ::kill(getpid(), SIGKILL);
+        });
+      }
+      return calls_until_one_dies(std::move(world), with);
+    });
+    for (const int rank : {0, 2}) EXPECT_EQ(ranks.said(rank), "good") << "round " << round;
+  }
+}
+
+TEST(ExpertFaults, OtherWorldsAreNotSurvivors) {
+  run_local(2, [&](World& world) {
+    ExpertExchange exchange(world, options_of(Case{}, DType::bf16));
+    EXPECT_TRUE(has(thrown([&] { exchange.over(world); }), "must be made by survivors()"));
+  });
+}
+
+}  // namespace
+}  // namespace chorale::fused
