@@ -15,6 +15,7 @@
 
 #include "tests/cuda/rank_program.hpp"
 #include "tests/cuda/tiles_counts.cuh"
+#include "tests/cuda/tiles_experts.cuh"
 #include "tests/cuda/tiles_forms.cuh"
 #include "tests/cuda/tiles_fused.cuh"
 #include "tests/cuda/tiles_packets.cuh"
@@ -200,6 +201,8 @@ bool run_rank(World& world, bool quick) {
   test_port_and_mesh(rank, quick);
   say("counts in memory");
   test_all_to_all_v(rank, quick);
+  say("tokens to experts and back");
+  test_expert_exchange(rank, quick);
   say("fused kernels");
   test_fused(rank);
   uint32_t depth = 2;

@@ -1,5 +1,6 @@
 // These tests make mistakes, and kill ranks, while tokens are on their way.
 
+#include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 

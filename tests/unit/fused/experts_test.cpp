@@ -9,7 +9,7 @@ using namespace fused::test;
 
 /// Returns a case that follows from a number.
 Case case_of(uint64_t number) {
-  const uint64_t drawn = mix(number + 17);
+  const uint64_t drawn = drawn_from(number + 17);
   const auto of = [&](uint64_t shift, uint64_t least, uint64_t most) {
     return least + (drawn >> shift) % (most - least + 1);
   };
