@@ -53,6 +53,8 @@ class Workload {
 std::unique_ptr<Workload> transpose_all_to_all(World& world, Transport& transport);
 std::unique_ptr<Workload> rms_norm_all_reduce(World& world, Transport& transport);
 std::unique_ptr<Workload> uneven_all_to_all(World& world, Transport& transport);
+std::unique_ptr<Workload> expert_dispatch(World& world, Transport& transport);
+std::unique_ptr<Workload> expert_exchange(World& world, Transport& transport);
 std::unique_ptr<Workload> hooked_all_reduce(World& world, Transport& transport);
 std::unique_ptr<Workload> hooked_all_gather(World& world, Transport& transport);
 std::unique_ptr<Workload> hooked_reduce_scatter(World& world, Transport& transport);
