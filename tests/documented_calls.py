@@ -25,6 +25,8 @@ CALLS = {
     ("docs/applications.md", "Exchange"): "exchange",
     ("docs/applications.md", "cudaSetDevice"): "on_gpus",
     ("docs/applications.md", "survivors()"): "survivors",
+    ("docs/experts.md", "mixture_of_experts"): "experts",
+    ("docs/experts.md", "report_lost"): "experts_over",
     ("docs/fused-kernels.md", "direct_rendezvous"): "send_and_receive",
     ("docs/fused-kernels.md", "struct MaxConsume"): "max_hook",
     ("docs/fused-kernels.md", "struct TransposeAllToAll"): "transpose",
