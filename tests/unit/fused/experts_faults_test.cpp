@@ -172,7 +172,7 @@ std::string calls_until_one_dies(World world, const Case& with) {
   return testing::Test::HasFailure() ? "wrong rows" : "good";
 }
 
-TEST(ExpertFaults, ARankThatIsKilledIsNamedAndMasked) {
+TEST(ExpertFaults, KilledProcessesAreNamedAndMasked) {
   for (int round = 0; round < 12; ++round) {
     Case with;
     with.ranks = 3;

@@ -196,7 +196,7 @@ struct CombineKernel {
         const uint32_t token = range.begin + uint32_t(item);
         const Route* const routes = view.routes(to, token);
         bool came_here = false;
-        for (uint32_t slot = 0; slot < view.top_k; ++slot) came_here |= routes[slot].place != Route::not_here;
+        for (uint32_t slot = 0; slot < view.top_k; ++slot) came_here |= routes[slot].expert >= 0;
         if (!came_here) return;
         if (came[1] == 0) {
           transfer(warp, view.result_bytes, weighed(to, token),

@@ -217,7 +217,7 @@ struct DispatchKernel {
     }
     const int64_t id = expert(own.begin + word / view.top_k, word % view.top_k);
     const bool here = id >= int64_t(first) && id < int64_t(first) + view.experts_per_shard;
-    return uint32_t(here ? Route::to_expert(uint32_t(id) - first) : Route::not_here);
+    return here ? uint32_t(id) - first : uint32_t(-1);
   }
 
   CHORALE_FN void send_notes(const Group& group, uint64_t call, bool packets) const {
@@ -309,7 +309,8 @@ struct DispatchKernel {
     if (weighs) {
       std::memcpy(&route.weight, &value, sizeof value);
     } else {
-      route.place = int32_t(value);
+      route.expert = int32_t(value);
+      route.place = -1;
     }
   }
 
@@ -347,14 +348,13 @@ struct DispatchKernel {
 
   /// Gives the rows from `begin` on to the tokens of an expert. Called by one thread.
   CHORALE_FN void give_rows(const Group& group, uint32_t expert_here, uint64_t begin, uint64_t end) const {
-    const int32_t marked = Route::to_expert(expert_here);
     for (int32_t sender = 0; sender < view.window.ranks; ++sender) {
       uint64_t next = begin + view.starts_from(group.id, sender)[expert_here];
       const TokenRange range = view.range(view.came(group.id, sender)[0], group.id);
       Route* const routes = view.routes(sender, range.begin);
       for (uint32_t at = 0; at < range.size() * view.top_k; ++at) {
-        if (routes[at].place != marked) continue;
-        routes[at].place = next < end ? int32_t(next) : Route::dropped;
+        if (routes[at].expert != int32_t(expert_here)) continue;
+        if (next < end) routes[at].place = int32_t(next);
         ++next;
       }
       begin += view.totals_from(group.id, sender)[expert_here];
@@ -405,7 +405,7 @@ struct DispatchKernel {
         const uint32_t token = range.begin + uint32_t(item);
         const Route* const routes = view.routes(sender, token);
         bool comes = false;
-        for (uint32_t slot = 0; slot < view.top_k; ++slot) comes |= routes[slot].place != Route::not_here;
+        for (uint32_t slot = 0; slot < view.top_k; ++slot) comes |= routes[slot].expert >= 0;
         if (!comes || stop != Stop::none) return;
         if (own) {
           transfer(warp, view.payload(), source(token), sink(routes));

@@ -38,16 +38,11 @@ struct ExpertShape {
   bool lines = false;              ///< packets are LL128, otherwise LL16
 };
 
-/// Says where a token of a rank goes at its expert's rank, and with which weight it comes back.
-struct Route {
-  int32_t place;  ///< the row among the expert rank's rows; or one of the values below
+/// Says where a token goes for one of its experts, and with which weight its result comes back.
+struct alignas(16) Route {
+  int32_t expert;  ///< the expert's number in this rank's shard; -1: it is not here
+  int32_t place;   ///< the token's row among this rank's rows; -1: it has none
   float weight;
-
-  static constexpr int32_t not_here = -1;                ///< the expert is at another rank, or there is none
-  static constexpr int32_t dropped = int32_t(1u << 31);  ///< the rows have no room for it
-
-  /// Marks a route whose place is not known yet with its expert, a number within the shard.
-  CHORALE_FN static int32_t to_expert(uint32_t expert) { return -2 - int32_t(expert); }
 };
 
 /// Describes the tokens of a block: begin .. end-1.
