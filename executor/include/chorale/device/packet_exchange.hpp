@@ -7,6 +7,7 @@
 //   stop = exchange.begin(bytes);              `bytes` bytes of slots in the message to each peer
 //   exchange.send(offset, unit, value);        a unit for all peers, or exchange.send_to(peer, ...)
 //   exchange.sum<Op, T>(offset, unit, own, to) a unit from all peers, combined in rank order
+//   exchange.each_rank(offset, unit, ...)      units from all peers, one rank after the other
 //   exchange.receive(peer, offset, unit, to)   a unit from one peer
 //   exchange.end();
 //
@@ -107,6 +108,13 @@ class PacketExchange {
   /// thread.
   template <ReduceOp Op, class T>
   CHORALE_FN Stop sum(uint64_t offset, uint64_t unit, const Unit& own, Unit& to) const;
+
+  /// Waits for units `unit`, `unit + stride` and so on from all peers, N of them, and calls take(rank, units)
+  /// for each rank in order, with `own` for this rank. Called by one thread. After a stop it may have called
+  /// take() for some ranks.
+  template <uint32_t N, class Take>
+  CHORALE_FN Stop each_rank(uint64_t offset, uint64_t unit, uint64_t stride, const Unit (&own)[N],
+                            const Take& take) const;
 
   /// Tells the peers that their room is free again, after the group has read all their data. Synchronises.
   CHORALE_FN void end() const {
@@ -213,7 +221,51 @@ CHORALE_FN Stop PacketExchange<P>::sum(uint64_t offset, uint64_t unit, const Uni
   to = sum.finish(Op == ReduceOp::avg ? uint32_t(ranks_) : 0);
   return Stop::none;
 }
+
+template <class P>
+template <uint32_t N, class Take>
+CHORALE_FN Stop PacketExchange<P>::each_rank(uint64_t offset, uint64_t unit, uint64_t stride,
+                                             const Unit (&own)[N], const Take& take) const {
+  constexpr uint32_t K = N > 1 ? 2 : 6;  // peers that are checked together: their words are in registers
+  const Turn turn{unit, stride, N, unit_bytes};
+  const uint32_t n = uint32_t(peers()), self = uint32_t(self_);
+#pragma unroll 1
+  for (uint32_t first = 0; first < n; first += K) {
+    PacketWords held[K][N];
+    const uint32_t now = n - first < K ? n - first : K;
+    const Stop stop = Packets<P>::template gather<true, K, N>(
+        group_, turn, now, [&](uint32_t index) { return at(int32_t(first + index), offset); }, held);
+    if (stop != Stop::none) return stop;
+#pragma unroll
+    for (uint32_t index = 0; index < K; ++index) {
+      if (index >= now) continue;
+      const uint32_t peer = first + index;
+      if (peer == self) take(int32_t(self), own);
+      Unit units[N];
+#pragma unroll
+      for (uint32_t which = 0; which < N; ++which) units[which] = unit_of(held[index][which]);
+      take(int32_t(peer < self ? peer : peer + 1), units);
+    }
+  }
+  if (self == n) take(int32_t(self), own);  // this rank is the last
+  return Stop::none;
+}
 #else
+template <class P>
+template <uint32_t N, class Take>
+CHORALE_FN Stop PacketExchange<P>::each_rank(uint64_t offset, uint64_t unit, uint64_t stride,
+                                             const Unit (&own)[N], const Take& take) const {
+  for (int32_t rank = 0; rank < ranks_; ++rank) {
+    Unit units[N];
+    for (uint32_t which = 0; which < N && rank != self_; ++which) {
+      const Stop stop = receive(rank, offset, unit + which * stride, units[which]);
+      if (stop != Stop::none) return stop;
+    }
+    take(rank, rank == self_ ? own : units);
+  }
+  return Stop::none;
+}
+
 template <class P>
 template <ReduceOp Op, class T>
 CHORALE_FN Stop PacketExchange<P>::sum(uint64_t offset, uint64_t unit, const Unit& own, Unit& to) const {

@@ -1,5 +1,6 @@
 #pragma once
-// alone() makes a group of the calling thread, and add_up() sums a value over the threads of a group.
+// alone() makes a group of the calling thread. add_up() and largest_of() combine a value over the threads of
+// a group.
 
 #include <cstdint>
 #include <cstring>
@@ -21,53 +22,78 @@ CHORALE_FN Group alone(const Group& group) {
 
 #if defined(__CUDACC__)
 namespace detail {
-CHORALE_FN float add_up_in_warp(float value) {
-  // Each step adds the same two numbers in both lanes, so all lanes end with the same bits.
+/// Combines the values of each run of `lanes` lanes, a power of two. The lanes of the warp call it together.
+/// Each step combines the same two values in both lanes, so all lanes of a run end with the same bits.
+template <class Combine>
+CHORALE_FN float over_lanes(float value, uint32_t lanes, const Combine& combine) {
 #pragma unroll
-  for (int other = int(warp_threads) / 2; other != 0; other /= 2) {
-    value += __shfl_xor_sync(0xffffffffu, value, other);
+  for (uint32_t other = lanes / 2; other != 0; other /= 2) {
+    value = combine(value, __shfl_xor_sync(0xffffffffu, value, int(other)));
   }
   return value;
 }
-}  // namespace detail
 
-/// Returns the sum of the threads' values. It has the same bits in every thread and run, because the order
-/// depends only on the size. CUDA: the group is whole warps, and not a cluster. Synchronises.
-CHORALE_FN float add_up(const Group& group, float value) {
-  using detail::warp_threads;
+/// Has a value of each warp of a block or multiwarp group.
+struct OfWarps {
+  float of[named_barriers][warp_threads];
+};
+CHORALE_FN OfWarps& of_warps() {
+  __shared__ OfWarps room;
+  return room;
+}
+
+/// Combines the values of a group's threads. Combining a value with `none` gives the value.
+template <class Combine>
+CHORALE_FN float over_threads(const Group& group, float value, float none, const Combine& combine) {
   if (group.scope == Scope::thread) return value;
   if (group.scope == Scope::cluster || group.size % warp_threads != 0) {
-    refuse("add_up() needs a group of whole warps of one block");
+    refuse("a value is combined over a group that is not whole warps of one block");
   }
   if (group.size == warp_threads) {
     // Shuffles synchronise but do not order memory; __syncwarp() does.
     __syncwarp();
-    value = detail::add_up_in_warp(value);
+    value = over_lanes(value, warp_threads, combine);
     __syncwarp();
     return value;
   }
-  value = detail::add_up_in_warp(value);
-  __shared__ float parts[detail::named_barriers][warp_threads];
+  value = over_lanes(value, warp_threads, combine);
+  float* const parts = of_warps().of[group.barrier];
   const uint32_t lane = group.rank % warp_threads, warps = group.size / warp_threads;
   group.sync();  // no thread still reads the parts of an earlier call
-  if (lane == 0) parts[group.barrier][group.rank / warp_threads] = value;
+  if (lane == 0) parts[group.rank / warp_threads] = value;
   group.sync();
-  return detail::add_up_in_warp(lane < warps ? parts[group.barrier][lane] : 0.0f);
+  return over_lanes(lane < warps ? parts[lane] : none, warp_threads, combine);
 }
+}  // namespace detail
 #else
-CHORALE_FN float add_up(const Group& group, float value) {
+namespace detail {
+template <class Combine>
+CHORALE_FN float over_threads(const Group& group, float value, float, const Combine& combine) {
   if (group.size == 1) return value;
-  float sum = 0;
+  float all = 0;
   for (uint32_t thread = 0; thread < group.size; ++thread) {
-    group.sync();  // all threads have read the result of the thread before
+    group.sync();  // all threads have read the value of the thread before
     if (group.rank == thread) std::memcpy(group.host->cell, &value, sizeof value);
     group.sync();
     float next;
     std::memcpy(&next, group.host->cell, sizeof next);
-    sum = thread == 0 ? next : sum + next;
+    all = thread == 0 ? next : combine(all, next);
   }
-  return sum;
+  return all;
 }
+}  // namespace detail
 #endif
+
+/// Returns the sum of the threads' values. It has the same bits in every thread and run, because the order
+/// depends only on the size. CUDA: the group is whole warps, and not a cluster. Synchronises.
+CHORALE_FN float add_up(const Group& group, float value) {
+  return detail::over_threads(group, value, 0.0f, [](float a, float b) { return a + b; });
+}
+
+/// Returns the largest of the threads' values, of which none is negative or a NaN. Synchronises. CUDA: as
+/// add_up().
+CHORALE_FN float largest_of(const Group& group, float value) {
+  return detail::over_threads(group, value, 0.0f, [](float a, float b) { return a < b ? b : a; });
+}
 
 }  // namespace chorale
