@@ -4,12 +4,6 @@
 #include <chorale/device.hpp>
 
 #include "tests/fused/expert_exchange.hpp"
-#include "tests/fused/quantised_all_gather.hpp"
-#include "tests/fused/rms_norm_packets.hpp"
-#include "tests/fused/rms_norm_window.hpp"
-#include "tests/fused/transpose_all_to_all.hpp"
-#include "tests/fused/transpose_by_peer.hpp"
-#include "tests/fused/transpose_window.hpp"
 
 using namespace chorale;
 
@@ -125,25 +119,4 @@ extern "C" __global__ void windows(WindowView view, const char* from, Deadline d
   Stop stop = wait_signal_from(block, view, 1, 0, Cmp::ge, 1, deadline);
   if (stop == Stop::none && read_signal(block, view, 1, 0) != 0) stop = barrier(block, view, 0, deadline);
   out[threadIdx.x] = stop;
-}
-
-/// Runs the programs of docs/fused-kernels.md.
-extern "C" __global__ void fused(TransposeAllToAll<float> transpose, RmsNormAllReduce<bf16> normalise,
-                                 QuantisedAllGather<bf16> gather, Deadline deadline, Stop* out) {
-  run(transpose, deadline, out);
-  run(normalise, deadline, out);
-  run(gather, deadline, out);
-}
-extern "C" __global__ void fused_forms(TransposeTilesByPeer<bf16> tiles, TransposePackets<float> packets,
-                                       RmsNormOneShot<bf16> one_shot, RmsNormTwoShot<float, LL8> two_shot,
-                                       Deadline deadline, Stop* out) {
-  run(tiles, deadline, out);
-  run(packets, deadline, out);
-  run(one_shot, deadline, out);
-  run(two_shot, deadline, out);
-}
-extern "C" __global__ void fused_windows(TransposeIntoWindow<float> transpose, RmsNormWindow<bf16> normalise,
-                                         Deadline deadline, Stop* out) {
-  run(transpose, deadline, out);
-  run(normalise, deadline, out);
 }

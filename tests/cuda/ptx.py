@@ -25,18 +25,18 @@ def run_compiler(command):
     return messages
 
 
-def compile_ptx(nvcc, root, arch):
+def compile_ptx(nvcc, root, arch, source="device_headers.cu", std="c++17", most_registers=()):
     """Returns the PTX, and what the assembler reports for each kernel: name -> (registers, bytes of stack and
     spills)."""
     with tempfile.TemporaryDirectory() as folder:
-        out = os.path.join(folder, "device_headers.ptx")
+        out = os.path.join(folder, "kernels.ptx")
         run_compiler(
-            [nvcc, "-std=c++17", "-arch=" + arch, "-ptx", "-Werror", "all-warnings", "-o", out,
+            [nvcc, "-std=" + std, "-arch=" + arch, "-ptx", "-Werror", "all-warnings", "-o", out,
              "-I" + os.path.join(root, "compiler/include"), "-I" + os.path.join(root, "executor/include"),
-             os.path.join(root, "tests/cuda/device_headers.cu")])
+             os.path.join(root, "tests/cuda", source)])
         said = run_compiler(
-            [os.path.join(os.path.dirname(os.path.realpath(nvcc)), "ptxas"), "-arch=" + arch, "-v", "-o",
-             os.path.join(folder, "device_headers.cubin"), out])
+            [os.path.join(os.path.dirname(os.path.realpath(nvcc)), "ptxas"), "-arch=" + arch, "-v", *most_registers, "-o",
+             os.path.join(folder, "kernels.cubin"), out])
         with open(out) as file:
             return file.read(), resources(said)
 

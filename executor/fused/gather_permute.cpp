@@ -1,0 +1,60 @@
+#include "chorale/fused/gather_permute.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "executor/system/round_up.hpp"
+
+namespace chorale::fused {
+
+GatherPermute::GatherPermute(World& world, uint64_t max_rows, uint64_t max_row_bytes, const Setup& setup)
+    : Buffers(world, setup, [&] {
+        Needs needs;
+        needs.name = "GatherPermute";
+        needs.forms = "packets and window";
+        needs.has_form = setup.form != Form::tiles && setup.form != Form::packets_twice;
+        needs.sizes = fmt::format("{} rows of {} bytes", max_rows, max_row_bytes);
+        needs.capacity = max_rows * round_up(max_row_bytes, unit_bytes);
+        needs.packets = setup.form == Form::window    ? 0
+                        : setup.form == Form::by_size ? std::min(needs.capacity, PacketLimits{}.sent)
+                                                      : needs.capacity;
+        needs.grain = needs.packets;  // all rows may be one unit long, and then one block has them
+        needs.window = needs.capacity;
+        needs.signals = 1;
+        return needs;
+      }()) {}
+
+Form GatherPermute::form(uint64_t rows, uint64_t row_bytes) const {
+  if (setup().form != Form::by_size) return setup().form;
+  const uint64_t bytes = rows * round_up(row_bytes, unit_bytes);
+  const int ranks = transport().world_size();
+  return form_of(bytes * uint64_t(ranks - 1), 0, ranks);
+}
+
+void GatherPermute::check(uint64_t rows, uint64_t cols, uint64_t element_bytes, bool pointers,
+                          bool ragged_input) const {
+  const uint64_t row = round_up(cols * element_bytes, unit_bytes);
+  const std::string shape = fmt::format("{} rows of {} elements of {} bytes", rows, cols, element_bytes);
+  require(row == 0 || rows <= ~uint64_t{0} / row, shape + " have more bytes than can be addressed");
+  require_room(rows * row, shape,
+               fmt::format("max_rows = {} and max_row_bytes = {}", rows, cols * element_bytes));
+  require(pointers || cols == 0, "the pointers `in`, `out` and `index` must not be null");
+  require(!ragged_input,
+          fmt::format("rows in input() are whole units of 16 bytes, and a row of {} elements of {} bytes is "
+                      "not: pass them in other memory",
+                      cols, element_bytes));
+}
+
+LaunchConfig GatherPermute::shape(Form form, uint64_t rows, uint64_t row_bytes) const {
+  const uint64_t units = round_up(row_bytes, unit_bytes) / unit_bytes;
+  if (form == Form::packets) {
+    // Blocks divide the columns.
+    const uint64_t blocks = shape_of(form, units, 1).blocks;
+    return shape_of(form, units, rows * ((units + blocks - 1) / blocks));
+  }
+  // A block gets at least 4 KiB.
+  return shape_of(form, setup().space == Space::host ? rows : (rows * units + 255) / 256, 1);
+}
+
+}  // namespace chorale::fused

@@ -1,0 +1,52 @@
+#include "chorale/fused/rms_norm.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "executor/system/round_up.hpp"
+
+namespace chorale::fused {
+
+RmsNormAllReduce::RmsNormAllReduce(World& world, uint64_t max_rows, uint64_t max_row_bytes,
+                                   const Setup& setup)
+    : Buffers(world, setup, [&] {
+        Needs needs;
+        needs.name = "RmsNormAllReduce";
+        needs.forms = "packets, packets_twice and window";
+        needs.has_form = setup.form != Form::tiles;
+        needs.sizes = fmt::format("{} rows of {} bytes", max_rows, max_row_bytes);
+        const uint64_t row = round_up(max_row_bytes, unit_bytes);
+        needs.capacity = max_rows * row;
+        needs.grain = row;
+        needs.packets = setup.form == Form::window    ? 0
+                        : setup.form == Form::by_size ? std::min(needs.capacity, PacketLimits{}.twice)
+                                                      : needs.capacity;
+        needs.window = 2 * needs.capacity;
+        return needs;
+      }()) {}
+
+Form RmsNormAllReduce::form(uint64_t rows, uint64_t row_bytes) const {
+  if (setup().form != Form::by_size) return setup().form;
+  const uint64_t row = round_up(row_bytes, unit_bytes), bytes = rows * row;
+  const int ranks = transport().world_size();
+  const Form form = form_of(bytes * uint64_t(ranks - 1), bytes, ranks);
+  const uint64_t blocks = shape_of(form, rows, row / unit_bytes).blocks;
+  return form == Form::window || packets_fit((rows + blocks - 1) / blocks * row) ? form : Form::window;
+}
+
+void RmsNormAllReduce::check(uint64_t rows, uint64_t cols, uint64_t element_bytes, bool pointers,
+                             bool ragged_input) const {
+  const uint64_t row = round_up(cols * element_bytes, unit_bytes);
+  const std::string shape = fmt::format("{} rows of {} elements of {} bytes", rows, cols, element_bytes);
+  require(row == 0 || rows <= ~uint64_t{0} / row, shape + " have more bytes than can be addressed");
+  require_room(rows * row, shape,
+               fmt::format("max_rows = {} and max_row_bytes = {}", rows, cols * element_bytes));
+  require(pointers || rows == 0 || cols == 0, "the pointers `in` and `weight` must not be null");
+  require(!ragged_input,
+          fmt::format("rows in input() are whole units of 16 bytes, and a row of {} elements of {} bytes is "
+                      "not: pass them in other memory",
+                      cols, element_bytes));
+}
+
+}  // namespace chorale::fused
