@@ -7,7 +7,7 @@
 
 #include "bench/fused/harness.hpp"
 
-namespace chorale::fused {
+namespace chorale::fused_bench {
 
 /// Owns device memory that grows on demand.
 template <class T>
@@ -47,4 +47,4 @@ __device__ inline void add(uint64_t* to, uint64_t value) {
   atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
 }
 
-}  // namespace chorale::fused
+}  // namespace chorale::fused_bench

@@ -8,7 +8,7 @@
 
 #include "bench/fused/device.cuh"
 
-namespace chorale::fused {
+namespace chorale::bench_fused {
 namespace {
 
 constexpr uint32_t hidden = 7168, top_k = 8, experts = 256;
@@ -238,4 +238,4 @@ std::unique_ptr<Workload> expert_exchange(World& world, Transport&) {
   return std::make_unique<Experts>(world, true);
 }
 
-}  // namespace chorale::fused
+}  // namespace chorale::bench_fused

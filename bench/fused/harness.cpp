@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <span>
 
-namespace chorale::fused {
+namespace chorale::fused_bench {
 namespace {
 
 constexpr int calls = 50;  ///< the number of calls in a graph
@@ -103,4 +103,4 @@ double Bench::time(Workload& workload, const Candidate& candidate) {
   return best;
 }
 
-}  // namespace chorale::fused
+}  // namespace chorale::fused_bench

@@ -15,7 +15,7 @@
 #include "bench/common/timing.hpp"
 #include "tools/bench/nccl.hpp"
 
-namespace chorale::fused {
+namespace chorale::fused_bench {
 
 using bench::check;
 using bench::Wrong;
@@ -92,4 +92,4 @@ class Bench {
   uint64_t* counts_ = nullptr;  ///< the number of wrong elements, and the digest
 };
 
-}  // namespace chorale::fused
+}  // namespace chorale::fused_bench

@@ -9,7 +9,7 @@
 #include "bench/fused/harness.hpp"
 #include "tools/command.hpp"
 
-namespace chorale::fused {
+namespace chorale::fused_bench {
 namespace {
 
 struct Options {
@@ -97,11 +97,11 @@ int run_rank(const Options& options, int rank, const std::string& address) {
 }
 
 }  // namespace
-}  // namespace chorale::fused
+}  // namespace chorale::fused_bench
 
 int main(int argc, char** argv) {
   using namespace chorale;
-  fused::Options options;
+  fused_bench::Options options;
   CLI::App app(
       "Fused kernels beside NCCL and a separate kernel. Exit status: 0 faster at every size, 1 slower at "
       "some size, 2 a result is wrong, 3 it did not run.");
@@ -113,6 +113,6 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   tools::quieten_nccl();
   return bench::run_in_processes(options.ranks, "bench_fused", [&](int rank, const std::string& address) {
-    return fused::run_rank(options, rank, address);
+    return fused_bench::run_rank(options, rank, address);
   });
 }

@@ -2,14 +2,16 @@
 // NCCL plus a separate kernel.
 
 #include <algorithm>
+#include <chorale/fused/rms_norm.hpp>
 #include <optional>
 
 #include "bench/fused/device.cuh"
-#include "tests/fused/rms_norm_packets.hpp"
-#include "tests/fused/rms_norm_window.hpp"
 
-namespace chorale::fused {
+namespace chorale::fused_bench {
 namespace {
+
+using fused::RmsNormCall;
+using fused::StoreRow;
 
 constexpr float epsilon = 1e-5f;
 
@@ -63,11 +65,11 @@ struct Digest {
 };
 
 /// Enqueues the separate kernel, which does the same arithmetic as the fused kernels. `out` has the sums.
-__global__ void normalise(RmsNormConsume<bf16> norm, bf16* out, uint32_t rows, uint32_t cols) {
+__global__ void normalise(fused::detail::Norm<bf16, StoreRow<bf16>> norm) {
   const Group group = block_group();
-  group.each_strided(rows, [&](uint64_t row) {
-    rms_norm_row<2>(group, norm, out, row, cols, [&](uint64_t unit, Unit& sum) {
-      sum = load_unit(reinterpret_cast<const char*>(out + row * cols) + unit * unit_bytes);
+  group.each_strided(norm.call.rows, [&](uint64_t row) {
+    fused::rms_norm_row<2>(group, norm, row, [&](uint32_t unit, Unit& sum) {
+      sum = unit_of<bf16>(norm.own(row, unit));
       return Stop::none;
     });
   });
@@ -89,6 +91,8 @@ class RmsNorm final : public Workload {
     rows_ = uint32_t(elements_ / cols_);
     window_.reset();
     window_.emplace(shared_memory(world_, 2 * elements_ * sizeof(bf16)));
+    library_.reset();
+    library_.emplace(world_, rows_, cols_ * sizeof(bf16), fused::Setup{Space::device});
     in_ = reinterpret_cast<bf16*>(window_->local());
     out_ = in_ + elements_;
     plain_in_.resize(elements_);
@@ -103,8 +107,11 @@ class RmsNorm final : public Workload {
 
   std::vector<Candidate> ours() override {
     std::vector<Candidate> all;
-    const RmsNormConsume<bf16> norm{residual_.data(), weight_.data(), epsilon};
-    const RmsNormPackets<bf16> packets{transport_.table(), in_, out_, rows_, cols_, norm};
+    const RmsNormCall<bf16> call = call_of(in_);
+    const fused::detail::Norm<bf16, StoreRow<bf16>> norm{call, nullptr, 0, {out_}};
+    all.push_back({"as the library chooses", [=, this](cudaStream_t stream) {
+                     library_->run<bf16>(call, StoreRow<bf16>{out_}, {stream});
+                   }});
     const auto with = [&](const std::string& form, const auto& kernel, uint32_t blocks, uint32_t threads) {
       all.push_back({form + ", " + std::to_string(blocks) + " x " + std::to_string(threads),
                      [=, this](cudaStream_t stream) {
@@ -118,22 +125,19 @@ class RmsNorm final : public Workload {
     const uint32_t a_row = uint32_t(std::max<uint64_t>(32, (row_bytes / unit_bytes + 31) / 32 * 32));
     for (const uint32_t blocks : {1u, 2u, 4u, 8u, 16u, 32u, 64u, 128u}) {
       if (blocks > rows_ || blocks * 4 < rows_ || !fit(blocks)) continue;
-      with("one-shot LL16", RmsNormOneShot<bf16>{packets}, blocks, a_row);
-      if (rows_ >= ranks_) with("two-shot LL16", RmsNormTwoShot<bf16>{packets}, blocks, a_row);
+      const EndpointTable table = transport_.table();
+      with("one-shot LL16", fused::RmsNormPackets<bf16, StoreRow<bf16>>{table, norm}, blocks, a_row);
+      if (rows_ < ranks_) continue;
+      with("two-shot LL16", fused::RmsNormPacketsTwice<bf16, StoreRow<bf16>>{table, norm}, blocks, a_row);
     }
     if (elements_ * sizeof(bf16) < 256 << 10) return all;
     for (const uint32_t blocks : {16u, 32u, 64u, 128u, 256u}) {
       if (blocks > rows_) continue;
       for (const uint32_t of_threads : {256u, 512u}) {
         if (blocks * of_threads > 128 * 512) continue;  // they would not all be resident at once
-        with("window", RmsNormWindow<bf16>{window_->view(), rows_, cols_, norm}, blocks, of_threads);
-      }
-    }
-    for (const uint64_t tile : {row_bytes, 2 * row_bytes, 4 * row_bytes}) {
-      for (const uint32_t blocks : {8u, 16u, 32u, 64u, 128u}) {
-        if (uint64_t(blocks) * tile * ranks_ > elements_ * sizeof(bf16)) continue;
-        with("tiles of " + std::to_string(tile / row_bytes) + " rows",
-             RmsNormAllReduce<bf16>{transport_.table(), in_, out_, rows_, cols_, tile, norm}, blocks, 512);
+        with("window",
+             fused::RmsNormWindow<bf16, StoreRow<bf16>>{window_->view(), elements_ * sizeof(bf16), norm},
+             blocks, of_threads);
       }
     }
     return all;
@@ -146,8 +150,7 @@ class RmsNorm final : public Workload {
               const uint64_t bytes = elements_ * sizeof(bf16);
               nccl.enqueue("allreduce", in_, out_, {bytes, bytes}, DType::bf16, ReduceOp::sum, stream);
               const uint32_t threads = std::max<uint32_t>(32, (cols_ / 16 + 31) / 32 * 32);
-              normalise<<<std::min(rows_, 1056u), threads, 0, stream>>>(
-                  {residual_.data(), weight_.data(), epsilon}, out_, rows_, cols_);
+              normalise<<<std::min(rows_, 1056u), threads, 0, stream>>>({call_of(out_), nullptr, 0, {out_}});
               check(cudaGetLastError(), "the kernel that normalises");
             }};
   }
@@ -166,6 +169,10 @@ class RmsNorm final : public Workload {
   }
 
  private:
+  RmsNormCall<bf16> call_of(const bf16* in) const {
+    return {in, residual_.data(), weight_.data(), epsilon, rows_, cols_};
+  }
+
   World& world_;
   Transport& transport_;
   const uint32_t ranks_, rank_;
@@ -173,6 +180,7 @@ class RmsNorm final : public Workload {
   uint32_t rows_ = 0, cols_ = 0;
   Buffer<bf16> residual_, weight_, plain_in_, plain_out_;
   std::optional<OneSidedWindow> window_;
+  std::optional<fused::RmsNormAllReduce> library_;
   bf16 *in_ = nullptr, *out_ = nullptr;  ///< in the window; for NCCL in separate memory
 };
 
@@ -182,4 +190,4 @@ std::unique_ptr<Workload> rms_norm_all_reduce(World& world, Transport& transport
   return std::make_unique<RmsNorm>(world, transport);
 }
 
-}  // namespace chorale::fused
+}  // namespace chorale::fused_bench

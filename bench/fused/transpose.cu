@@ -1,14 +1,12 @@
 // Times an all-to-all of matrices that arrive transposed: as fused kernels, and as a kernel that transposes
 // plus NCCL.
 
+#include <chorale/fused/transpose.hpp>
 #include <optional>
 
 #include "bench/fused/device.cuh"
-#include "tests/fused/transpose_all_to_all.hpp"
-#include "tests/fused/transpose_by_peer.hpp"
-#include "tests/fused/transpose_window.hpp"
 
-namespace chorale::fused {
+namespace chorale::fused_bench {
 namespace {
 
 constexpr uint32_t threads = 512;
@@ -67,6 +65,8 @@ class Transpose final : public Workload {
     in_.resize(elements_);
     window_.reset();
     window_.emplace(shared_memory(world_, elements_ * sizeof(float)));
+    library_.reset();
+    library_.emplace(world_, elements_ * sizeof(float), fused::Setup{Space::device});
     out_ = reinterpret_cast<float*>(window_->local());
     between_.resize(elements_);
     plain_.resize(elements_);
@@ -79,7 +79,10 @@ class Transpose final : public Workload {
   std::vector<Candidate> ours() override {
     std::vector<Candidate> all;
     const uint64_t shard = uint64_t(rows_) * cols_ * sizeof(float);
-    const TransposeByPeer<float> work{transport_.table(), in_.data(), out_, rows_, cols_};
+    const fused::TransposeCall<float> call{in_.data(), out_, rows_, cols_};
+    all.push_back({"as the library chooses", [=, this](cudaStream_t stream) {
+                     library_->run<float>(call.in, call.out, call.rows, call.cols, {stream});
+                   }});
     const auto with = [&](const std::string& form, const auto& kernel, uint32_t blocks, uint32_t of_threads) {
       all.push_back({form + ", " + std::to_string(blocks) + " blocks", [=, this](cudaStream_t stream) {
                        launch(transport_, kernel, {blocks, of_threads}, {stream});
@@ -88,27 +91,27 @@ class Transpose final : public Workload {
     for (uint32_t each = 1; each <= 16 && each * ranks_ <= 128; each *= 2) {
       // Elements of a share are whole units, so shares may differ by one unit.
       if (shard / each + 16 > links().packet_bytes || (each > 1 && shard / each < 512)) continue;
-      with("LL16", TransposePackets<float>{work}, each * ranks_, shard / each <= 2048 ? 128u : threads);
+      with("LL16", fused::TransposePackets<float>{transport_.table(), call}, each * ranks_,
+           shard / each <= 2048 ? 128u : threads);
     }
     if (shard < 8 << 10) return all;
     for (const uint32_t each : {2u, 8u}) {
       const uint32_t wide = 16;
       if (uint64_t(rows_) * wide * sizeof(float) > transport_.slot_bytes() || each * wide > cols_) continue;
       if (each * ranks_ * 2 > links().max_channels) continue;
-      with("tiles of " + std::to_string(wide) + " columns", TransposeTilesByPeer<float>{work, wide},
-           each * ranks_ * 2, threads);
+      with("tiles of " + std::to_string(wide) + " columns",
+           fused::TransposeTilesByPeer<float>{transport_.table(), call, wide}, each * ranks_ * 2, threads);
     }
     for (const uint32_t tall : {64u, 256u}) {
       const uint32_t wide = 16, pieces = (rows_ + tall - 1) / tall * ((cols_ + wide - 1) / wide);
       for (const uint32_t blocks : {16u, 32u, 64u, 128u, 256u}) {
         if (blocks > pieces) continue;
         with("window, " + std::to_string(tall) + " x " + std::to_string(wide),
-             TransposeIntoWindow<float>{window_->view(), in_.data(), rows_, cols_, tall, wide}, blocks,
-             blocks > 128 || tall < 256 ? 256u : threads);
+             fused::TransposeIntoWindow<float>{
+                 window_->view(), {in_.data(), nullptr, rows_, cols_}, tall, wide},
+             blocks, blocks > 128 || tall < 256 ? 256u : threads);
       }
     }
-    with("all_to_all", TransposeAllToAll<float>{transport_.table(), in_.data(), out_, rows_, cols_}, 32,
-         threads);
     return all;
   }
 
@@ -144,6 +147,7 @@ class Transpose final : public Workload {
   uint32_t rows_ = 0, cols_ = 0;
   Buffer<float> in_, between_, plain_;
   std::optional<OneSidedWindow> window_;
+  std::optional<fused::TransposeAllToAll> library_;
   float* out_ = nullptr;  ///< in the window; for NCCL in separate memory
 };
 
@@ -153,4 +157,4 @@ std::unique_ptr<Workload> transpose_all_to_all(World& world, Transport& transpor
   return std::make_unique<Transpose>(world, transport);
 }
 
-}  // namespace chorale::fused
+}  // namespace chorale::fused_bench

@@ -7,7 +7,7 @@
 
 #include "bench/fused/device.cuh"
 
-namespace chorale::fused {
+namespace chorale::fused_bench {
 namespace {
 
 constexpr uint32_t most_peers = 8;
@@ -180,4 +180,4 @@ std::unique_ptr<Workload> uneven_all_to_all(World& world, Transport& transport) 
   return std::make_unique<UnevenAllToAll>(world, transport);
 }
 
-}  // namespace chorale::fused
+}  // namespace chorale::fused_bench

@@ -5,7 +5,7 @@
 
 #include "bench/fused/device.cuh"
 
-namespace chorale::fused {
+namespace chorale::fused_bench {
 namespace {
 
 constexpr uint32_t cols = 32;  ///< the columns of the bias
@@ -194,4 +194,4 @@ std::unique_ptr<Workload> hooked_all_to_all(World& world, Transport& transport) 
   return std::make_unique<ValueHooks<Kind::all_to_all>>(world, transport);
 }
 
-}  // namespace chorale::fused
+}  // namespace chorale::fused_bench

@@ -7,6 +7,8 @@
 #include <memory>
 
 #include "chorale/device.hpp"
+#include "chorale/fused/quantised.hpp"
+#include "chorale/fused/rms_norm.hpp"
 #include "chorale/launch_cpu.hpp"
 #include "chorale/tuner.hpp"
 #include "chorale/world.hpp"
@@ -69,90 +71,118 @@ TEST(FusedKernelsPage, AnAllToAllTransposes) {
   });
 }
 
-/// This is the hook of the page. It adds up the squares of each row and stores the sums.
-template <class T>
-struct SquaresConsume {
-  using block_hook = void;
-  T* residual;
-  float* squares_of_rows;
+#include "tests/documented/shown/epilogue_types.inc"
 
-#define LEFT_OUT_1 \
-  const uint32_t cols = ctx.cols, warps = group.size / part.size; \
-  for (uint64_t row = part.id % warps; row < rows; row += warps) { \
-    const T* const sum = reinterpret_cast<const T*>(tile.data) + row * cols; \
-    T* const own = residual + ctx.index + row * cols; \
-    float squares = 0;
-#define LEFT_OUT_2 \
-  squares = chorale::add_up(part, squares); \
-  if (part.rank == 0) squares_of_rows[ctx.index / cols + row] = squares; \
-  }
-#include "tests/documented/shown/norm_hook.inc"
-#undef LEFT_OUT_1
-#undef LEFT_OUT_2
-};
-
-struct ReduceRows {
-  EndpointTable table;
-  const float* in;
-  uint32_t rows, cols;
-  SquaresConsume<float> hook;
-
-  Stop operator()(const Group& group, const Deadline& deadline) const {
-    Leg leg;
-    leg.in = in;
-    leg.bytes = rows * cols * sizeof(float);
-    leg.tile_bytes = 2 * cols * sizeof(float);
-    leg.cols = cols;
-    return all_reduce<ReduceOp::sum, float>(group, table, leg, CopyProduce{}, hook, deadline);
-  }
-};
-
-TEST(FusedKernelsPage, AnAllReduceAddsAResidual) {
-  run_local(2, [](World& world) {
-    const auto transport = small_rings(world);
-    const uint32_t rows = 9, cols = 12;
-    const std::vector<float> in = values_of(world.rank(), rows * cols), sums = sums_of(2, rows * cols);
-    std::vector<float> residual = values_of(5, rows * cols), squares(rows);
-    launch(*transport,
-           ReduceRows{transport->table(), in.data(), rows, cols, {residual.data(), squares.data()}},
-           {.blocks = 2});
+TEST(FusedKernelsPage, ReadyMadeKernels) {
+  run_local(3, [](World& world) {
+    const uint32_t rows = 5, cols = 128;
+    const uint64_t n = rows * cols;
+    const std::vector<float> mine = values_of(world.rank(), n), all = sums_of(3, n), ones(cols, 1.0f);
+    std::vector<float> kept = values_of(5, n), normalised(n), reduced(n), of_rows(rows);
+    const float *const in = mine.data(), *const weight = ones.data();
+    float *const out = normalised.data(), *const sums = reduced.data(), *const residual = kept.data();
+#include "tests/documented/shown/ready_made.inc"
+    float* const largest = of_rows.data();
+#include "tests/documented/shown/epilogue.inc"
     for (uint32_t row = 0; row < rows; ++row) {
-      float expected = 0;
-      for (uint32_t at = row * cols; at < (row + 1) * cols; ++at) {
-        ASSERT_EQ(residual[at], sums[at] + value_at(5, at)) << at;
-        expected += residual[at] * residual[at];
+      float squares = 0, plain_squares = 0, most = 0;
+      for (uint64_t at = row * cols; at < (row + 1) * cols; ++at) {
+        const float sum = all[at] + value_at(5, at);
+        ASSERT_EQ(residual[at], sum) << at;
+        squares += sum * sum;
+        plain_squares += all[at] * all[at];
+        most = std::max(most, all[at]);
+        ASSERT_NEAR(sums[at], all[at], fused::quantised_error<fp8_e4m3>(45, 3, 1)) << at;
       }
-      EXPECT_EQ(squares[row], expected) << row;
+      for (uint64_t at = row * cols; at < (row + 1) * cols; ++at)
+        ASSERT_NEAR(out[at], residual[at] / std::sqrt(squares / cols), 1e-4f);
+      EXPECT_NEAR(of_rows[row], most / std::sqrt(plain_squares / cols), 1e-4f);
     }
     world.barrier();
   });
 }
 
-template <class T>
-struct QuantisedGather {
-  using Block = chorale::Fp8Block<>;
-  EndpointTable table;
-  const T* in;
-  T* out;
-  uint64_t elements;
+#include "tests/documented/shown/norm_types.inc"
 
-  Stop operator()(const Group& group, const Deadline& deadline) const {
-#include "tests/documented/shown/quantised.inc"
-  }
-};
+TEST(FusedKernelsPage, AnAllReduceAddsAResidualAndNormalises) {
+  run_local(2, [](World& world) {
+    const auto transport = small_rings(world);
+    const uint32_t rows = 9, cols = 12;
+    const std::vector<float> mine = values_of(world.rank(), rows * cols), all = sums_of(2, rows * cols);
+    const std::vector<float> ones(cols, 0.5f);
+    std::vector<float> kept = values_of(5, rows * cols), normalised(rows * cols);
+    const float *const in = mine.data(), *const weight = ones.data();
+    float *const out = normalised.data(), *const residual = kept.data();
+#include "tests/documented/shown/norm.inc"
+    for (uint32_t row = 0; row < rows; ++row) {
+      float squares = 0;
+      for (uint32_t at = row * cols; at < (row + 1) * cols; ++at) {
+        ASSERT_EQ(residual[at], all[at] + value_at(5, at)) << at;
+        squares += residual[at] * residual[at];
+      }
+      for (uint32_t at = row * cols; at < (row + 1) * cols; ++at)
+        ASSERT_NEAR(out[at], residual[at] / std::sqrt(squares / cols) / 2, 1e-4f) << at;
+    }
+    world.barrier();
+  });
+}
+
+#include "tests/documented/shown/quantised_gather_types.inc"
 
 TEST(FusedKernelsPage, AnAllGatherIsQuantised) {
   run_local(2, [](World& world) {
     const auto transport = small_rings(world);
     const std::vector<float> mine = values_of(world.rank(), 1000);
     std::vector<float> all(2 * mine.size());
-    launch(*transport, QuantisedGather<float>{transport->table(), mine.data(), all.data(), mine.size()},
-           {.blocks = 2});
+    const float* const in = mine.data();
+    float* const out = all.data();
+    const uint64_t n = mine.size();
+#include "tests/documented/shown/quantised_gather.inc"
     // Neighbouring values of an 8-bit float differ by at most a sixteenth.
     for (uint64_t at = 0; at < all.size(); ++at) {
       const float value = value_at(int(at / mine.size()), at % mine.size());
       ASSERT_NEAR(all[at], value, value / 16 + 0.1f) << at;
     }
+    world.barrier();
+  });
+}
+
+#include "tests/documented/shown/quantised_sum_types.inc"
+
+TEST(FusedKernelsPage, AnAllReduceIsQuantised) {
+  run_local(3, [](World& world) {
+    const auto transport =
+        direct_rendezvous(world, {.per_peer_bytes = 1 << 10, .max_channels = 8, .packet_bytes = 4096});
+    const std::vector<float> mine = values_of(world.rank(), 16 * 37), all = sums_of(3, mine.size());
+    std::vector<float> reduced(mine.size());
+    const float* const in = mine.data();
+    float* const sums = reduced.data();
+    const uint64_t n = mine.size();
+#include "tests/documented/shown/quantised_sum.inc"
+    for (uint64_t at = 0; at < n; ++at)
+      ASSERT_NEAR(sums[at], all[at], fused::quantised_error<int8_t>(45, 3, 1)) << at;
+    world.barrier();
+  });
+}
+
+#include "tests/documented/shown/place_rows_types.inc"
+
+TEST(FusedKernelsPage, AnAllGatherPermutes) {
+  run_local(3, [](World& world) {
+    const auto transport = small_rings(world);
+    const uint32_t rows = 7, cols = 5;
+    const std::vector<float> mine = values_of(world.rank(), rows * cols);
+    std::vector<float> all(3 * mine.size());
+    std::vector<int32_t> places;
+    for (int32_t row = 0; row < 21; ++row) places.push_back(row * 5 % 21);
+    const float* const in = mine.data();
+    float* const out = all.data();
+    const int32_t* const place = places.data();
+#include "tests/documented/shown/place_rows.inc"
+    for (uint64_t row = 0; row < 21; ++row)
+      for (uint64_t col = 0; col < cols; ++col)
+        ASSERT_EQ(out[uint64_t(places[row]) * cols + col],
+                  value_at(int(row / rows), row % rows * cols + col));
     world.barrier();
   });
 }
