@@ -8,8 +8,15 @@
 
 #include "bench/fused/device.cuh"
 
-namespace chorale::bench_fused {
+namespace chorale::fused_bench {
 namespace {
+
+using fused::Combine;
+using fused::combine;
+using fused::Dispatch;
+using fused::dispatch;
+using fused::ExpertExchange;
+using fused::ExpertOptions;
 
 constexpr uint32_t hidden = 7168, top_k = 8, experts = 256;
 
@@ -238,4 +245,4 @@ std::unique_ptr<Workload> expert_exchange(World& world, Transport&) {
   return std::make_unique<Experts>(world, true);
 }
 
-}  // namespace chorale::bench_fused
+}  // namespace chorale::fused_bench

@@ -152,8 +152,8 @@ void enqueue_dispatch(ExpertExchange& exchange, fused::Dispatch<Id> call, const 
 }
 
 Dispatched expert_dispatch(int64_t number, const at::Tensor& tokens, const at::Tensor& experts,
-                           const OptionalTensor& weights, const OptionalTensor& scales,
-                           int64_t room, int64_t alignment, bool padded, bool may_drop) {
+                           const OptionalTensor& weights, const OptionalTensor& scales, int64_t room,
+                           int64_t alignment, bool padded, bool may_drop) {
   ExpertExchange& exchange = *experts_of(number).exchange;
   const ExpertOptions& of = exchange.options();
   TORCH_CHECK(tokens.dim() == 2, "chorale: tokens have ", tokens.dim(), " dimensions, expected 2");
@@ -199,8 +199,8 @@ Dispatched expert_dispatch(int64_t number, const at::Tensor& tokens, const at::T
 }
 
 Dispatched expert_dispatch_without_data(int64_t number, const at::Tensor& tokens, const at::Tensor&,
-                                        const OptionalTensor&, const OptionalTensor&,
-                                        int64_t room, int64_t alignment, bool padded, bool) {
+                                        const OptionalTensor&, const OptionalTensor&, int64_t room,
+                                        int64_t alignment, bool padded, bool) {
   return outputs_of(*experts_of(number).exchange, tokens, room, alignment, padded);
 }
 
