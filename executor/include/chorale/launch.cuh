@@ -111,7 +111,7 @@ inline void check_resident(const LaunchConfig& config, uint32_t threads, uint64_
 /// \throws UsageError as Transport::Use; if the transport's GPU is not the current one; if the GPU cannot
 ///         hold all blocks at a time
 /// \throws RunError of an earlier launch; if this launch fails, which stops the world
-template <class Kernel>
+template <class Kernel, class = detail::Side>
 void launch(Transport& transport, const Kernel& kernel, const LaunchConfig& config = {}, LaunchStream on = {},
             const LaunchName& = {}) {
   if (transport.space() != Space::device) {

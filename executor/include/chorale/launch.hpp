@@ -69,7 +69,7 @@ void check_buffer(const char* what, const void* data, uint64_t bytes) {
 /// \throws UsageError as check_transfer(); also if Leg::elem is neither 1 nor a multiple of sizeof(T), if the
 ///         message would end inside an element, if a tile is longer than a slot, or if the hook copies and
 ///         `data` is null; otherwise as launch()
-template <class T, class Produce = CopyProduce>
+template <class T, class Produce = CopyProduce, class = detail::Side>
 void send(Transport& transport, const Leg& message, int peer, const Produce& produce = {},
           const LaunchConfig& config = {}, LaunchStream on = {}) {
   detail::check_message(transport, message, sizeof(T), peer, config);
@@ -77,7 +77,7 @@ void send(Transport& transport, const Leg& message, int peer, const Produce& pro
   launch(transport, SendKernel<T, Produce>{transport.table(), message, peer, produce}, config, on,
          {"send", peer, -1});
 }
-template <class T, class Produce = CopyProduce>
+template <class T, class Produce = CopyProduce, class = detail::Side>
 void send(Transport& transport, const T* data, uint64_t n, int peer, const Produce& produce = {},
           const LaunchConfig& config = {}, LaunchStream on = {}) {
   Leg message;
@@ -88,7 +88,7 @@ void send(Transport& transport, const T* data, uint64_t n, int peer, const Produ
 
 /// Receives n elements of type T that `peer` sends.
 /// \throws as send()
-template <class T, class Consume = CopyConsume>
+template <class T, class Consume = CopyConsume, class = detail::Side>
 void recv(Transport& transport, const Leg& message, int peer, const Consume& consume = {},
           const LaunchConfig& config = {}, LaunchStream on = {}) {
   detail::check_message(transport, message, sizeof(T), peer, config);
@@ -96,7 +96,7 @@ void recv(Transport& transport, const Leg& message, int peer, const Consume& con
   launch(transport, RecvKernel<T, Consume>{transport.table(), message, peer, consume}, config, on,
          {"recv", -1, peer});
 }
-template <class T, class Consume = CopyConsume>
+template <class T, class Consume = CopyConsume, class = detail::Side>
 void recv(Transport& transport, T* data, uint64_t n, int peer, const Consume& consume = {},
           const LaunchConfig& config = {}, LaunchStream on = {}) {
   Leg message;
@@ -109,7 +109,7 @@ void recv(Transport& transport, T* data, uint64_t n, int peer, const Consume& co
 /// neither waits for the other.
 /// \throws UsageError as check_transfer(); also if there is no such peer, or if a hook copies and its buffer
 ///         is null; otherwise as launch()
-template <class T, class Produce = CopyProduce, class Consume = CopyConsume>
+template <class T, class Produce = CopyProduce, class Consume = CopyConsume, class = detail::Side>
 void sendrecv(Transport& transport, const T* in, T* out, uint64_t n, int to, int from = -1,
               const Produce& produce = {}, const Consume& consume = {}, const LaunchConfig& config = {},
               LaunchStream on = {}) {

@@ -22,7 +22,7 @@ void run_kernel(Transport& transport, const LaunchConfig& config, const LaunchNa
 ///         reason; resources if there is no memory for the threads' stacks, which stops the world
 /// \throws UsageError as Transport::Use, or if there are too many blocks and threads. It also throws what the
 ///         kernel throws
-template <class Kernel>
+template <class Kernel, class = detail::Side>
 void launch(Transport& transport, const Kernel& kernel, const LaunchConfig& config = {}, LaunchStream = {},
             const LaunchName& name = {}) {
   detail::run_kernel(transport, config, name, std::cref(kernel));

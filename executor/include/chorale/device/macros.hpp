@@ -23,3 +23,13 @@
 #define CHORALE_COLD inline
 #define CHORALE_HD inline
 #endif
+
+namespace chorale::detail {
+// A program may launch kernels of one type on the CPU and on CUDA, from a C++ source and from a CUDA source.
+// Functions that launch have this type as a template parameter, so that the linker keeps both of them.
+#if defined(__CUDACC__)
+using Side = struct OnCuda;
+#else
+using Side = struct OnCpu;
+#endif
+}  // namespace chorale::detail

@@ -155,7 +155,7 @@ constexpr DType result_type() {
 /// its experts. Every rank calls it, with the same `threads`; 0: 1 on the CPU, 512 on CUDA. An expert number
 /// that does not exist ends the kernel as refuse() does.
 /// \throws UsageError for arguments that are out of range, before anything is sent; otherwise as launch()
-template <class Id>
+template <class Id, class = chorale::detail::Side>
 void dispatch(ExpertExchange& exchange, const Dispatch<Id>& call, LaunchStream on = {},
               uint32_t threads = 0) {
   static_assert(std::is_same_v<Id, int32_t> || std::is_same_v<Id, int64_t>, "expert numbers are integers");
@@ -176,7 +176,7 @@ void dispatch(ExpertExchange& exchange, const Dispatch<Id>& call, LaunchStream o
 /// rounded to T. So its bits do not depend on time or on the form in which tokens travel. A token without
 /// experts gets 0.
 /// \throws UsageError as dispatch(), and if T is not options().result
-template <class T>
+template <class T, class = chorale::detail::Side>
 void combine(ExpertExchange& exchange, const Combine& call, LaunchStream on = {}, uint32_t threads = 0) {
   detail::check_combine(exchange, call, detail::result_type<T>());
   const ExpertView view = exchange.view();
