@@ -1,4 +1,4 @@
-"""Fused kernels of Chorale as operators of PyTorch: tokens to their experts and back (docs/experts.md).
+"""Fused kernels of Chorale as operators of PyTorch (docs/pytorch.md, docs/experts.md, docs/fused-kernels.md).
 
     import chorale_fused
     experts = chorale_fused.ExpertExchange(experts_per_rank=32, top_k=8, hidden=7168, max_tokens=4096)
@@ -6,9 +6,12 @@
     y = grouped_matmul(rows, begins)                 # expert i has rows begins[i] to begins[i] + counts[i] - 1
     out = experts.combine(y, len(x))
 
-The operators are torch.ops.chorale.expert_dispatch and expert_combine. They run on the current stream, CUDA graphs can capture them,
-and torch.compile knows their shapes. All counts and routes stay on the device. The C++ part is built on first use, against the Chorale
-that this file is installed with; TORCH_CHORALE_PREFIX names another one. On CPU tensors it works with PyTorch 1.13 and newer.
+Each class holds the memory of one kernel for a process group, and is made once by all ranks with the same arguments. Its calls are
+operators in torch.ops.chorale. They run on the current stream, CUDA graphs can capture them, and torch.compile knows their shapes. Make
+two objects for calls that overlap. All inputs are contiguous. The C++ part is built on first use, against the Chorale that this file is
+installed with; TORCH_CHORALE_PREFIX names another one. On CPU tensors it works with PyTorch 1.13 and newer, on CUDA with 2.11.
+
+Constructors and calls raise ValueError or RuntimeError, with the values and the remedy.
 """
 import functools
 import os
@@ -48,7 +51,8 @@ def extension():
     with_cuda = library_has_cuda and torch.version.cuda is not None
     return torch.utils.cpp_extension.load(
         name="chorale_fused_operators",
-        sources=[str(HERE / name) for name in ["fused_operators.cpp", *(["fused_kernels.cu"] if with_cuda else [])]],
+        sources=[str(HERE / name) for name in
+                 ["fused_operators.cpp", "fused_kernels.cpp", *(["fused_kernels.cu"] if with_cuda else [])]],
         extra_include_paths=[str(root / "include"), str(HERE)],
         extra_cflags=["-std=c++20", "-O2", *(["-DCHORALE_WITH_CUDA"] if with_cuda else [])],
         extra_cuda_cflags=["-std=c++20", "-O3"],
@@ -58,8 +62,31 @@ def extension():
     )
 
 
-class ExpertExchange:
-    """Sends the tokens of a process group to their experts, and back. Collective: all ranks of the group make it with the same arguments.
+def _name(dtype):
+    return str(dtype).removeprefix("torch.")
+
+
+class _Kernel:
+    """Has a number by which the operators know it."""
+
+    def __init__(self, make, arguments, device, group, timeout):
+        rank, ranks = torch.distributed.get_rank(group), torch.distributed.get_world_size(group)
+        address = [f"shm://chorale-fused-{uuid.uuid4().hex}"]
+        first = 0 if group is None else torch.distributed.get_global_rank(group, 0)
+        torch.distributed.broadcast_object_list(address, src=first, group=group)
+        module = extension()
+        on_gpu = torch.device(device).type == "cuda"
+        self._number = getattr(module, make)(module.Ranks(address[0], rank, ranks, timeout, on_gpu), *arguments)
+
+    def close(self):
+        """Frees the memory. Collective; call it when all kernels of this object have ended."""
+        if self._number:
+            extension().close(self._number)
+            self._number = 0
+
+
+class ExpertExchange(_Kernel):
+    """Sends the tokens of a process group to their experts, and back.
 
     experts_per_rank: rank r has the experts r * experts_per_rank and following.
     top_k: the number of experts that each token names.
@@ -71,19 +98,13 @@ class ExpertExchange:
     blocks: thread blocks of each kernel; 0: Chorale chooses.
     device: "cuda" or "cpu", where all tensors are.
     group: a torch.distributed process group of one host; None: the default group.
-
-    Raises RuntimeError, on all ranks, for arguments that are out of range, and if a rank does not make it in time.
+    timeout: seconds that a wait may take; 0: Chorale's setting.
     """
 
     def __init__(self, *, experts_per_rank, top_k, hidden, max_tokens, dtype=torch.bfloat16, scales=0, result_dtype=torch.bfloat16,
                  packet_tokens=256, blocks=0, device="cuda", group=None, timeout=0.0):
-        rank, ranks = torch.distributed.get_rank(group), torch.distributed.get_world_size(group)
-        address = [f"shm://chorale-fused-{uuid.uuid4().hex}"]
-        first = 0 if group is None else torch.distributed.get_global_rank(group, 0)
-        torch.distributed.broadcast_object_list(address, src=first, group=group)
-        self._number = extension().make_experts(
-            address[0], rank, ranks, timeout, torch.device(device).type == "cuda", experts_per_rank, top_k, hidden, max_tokens,
-            str(dtype).removeprefix("torch."), scales, str(result_dtype).removeprefix("torch."), packet_tokens, blocks)
+        super().__init__("make_experts", (experts_per_rank, top_k, hidden, max_tokens, _name(dtype), scales, _name(result_dtype),
+                                          packet_tokens, blocks), device, group, timeout)
 
     def dispatch(self, tokens, experts, weights=None, scales=None, *, room=-1, alignment=1, padded=False, may_drop=False):
         """Sends each token to the ranks of its experts. Collective; ranks may have different numbers of tokens.
@@ -95,8 +116,7 @@ class ExpertExchange:
 
         Returns (rows, row_scales, counts, begins). rows: [room, hidden], or [experts_per_rank, room, hidden] if `padded`. Rows that
         no token fills have any value. counts: int32 [experts_per_rank]. begins: int32 [experts_per_rank + 1], the first row of each
-        expert.
-        Raises RuntimeError for tensors of a wrong type, shape or device, and if a rank has died."""
+        expert."""
         return torch.ops.chorale.expert_dispatch(self._number, tokens, experts, weights, scales, room, alignment, padded, may_drop)
 
     def combine(self, rows, n):
@@ -105,8 +125,75 @@ class ExpertExchange:
         rows: the experts' results, in the rows that dispatch() gave. Collective, once after each dispatch()."""
         return torch.ops.chorale.expert_combine(self._number, rows, n)
 
-    def close(self):
-        """Frees the memory. Collective; call it when all kernels of the exchange have ended."""
-        if self._number:
-            extension().close_experts(self._number)
-            self._number = 0
+
+class RmsNormAllReduce(_Kernel):
+    """All-reduces rows, adds a residual and normalises (RMSNorm), in one kernel.
+
+    max_rows, max_cols: the largest input. dtype: float32, float16 or bfloat16. blocks, device, group, timeout: as for ExpertExchange.
+    """
+
+    def __init__(self, max_rows, max_cols, dtype=torch.bfloat16, *, blocks=0, device="cuda", group=None, timeout=0.0):
+        bytes_of_row = max_cols * torch.empty(0, dtype=dtype).element_size()
+        super().__init__("make_norm", (blocks, max_rows, bytes_of_row), device, group, timeout)
+
+    def __call__(self, input, residual, weight, epsilon=1e-6, *, out_dtype=None, block=0):
+        """Returns (out, scales) of input [rows, cols]: out = (residual + sum of all ranks' inputs), normalised, * weight. Collective.
+
+        residual: [rows, cols], replaced by residual + sum; None: there is none. weight: [cols].
+        out_dtype: None for the input's type; torch.int8 or an 8-bit float for codes with float32 scales. block: columns that share a
+        scale; 0: a row. out = codes * scales. Without codes, scales is empty."""
+        return torch.ops.chorale.rms_norm_all_reduce(self._number, input, residual, weight, epsilon, out_dtype, block)
+
+
+class QuantisedAllReduce(_Kernel):
+    """All-reduces tensors that travel as codes of 8 bits with a scale for each block of elements (docs/fused-kernels.md has the error).
+
+    max_elements: the largest input. block: elements that share a scale. blocks, device, group, timeout: as for ExpertExchange."""
+
+    def __init__(self, max_elements, block=128, *, blocks=0, device="cuda", group=None, timeout=0.0):
+        super().__init__("make_all_reduce", (blocks, max_elements, block), device, group, timeout)
+
+    def __call__(self, input, code="fp8_e4m3"):
+        """Returns the sum of all ranks' inputs, of the same bits on all ranks. Collective.
+
+        input: float32, float16 or bfloat16 of any shape. code: "fp8_e4m3", "fp8_e5m2" or "i8"."""
+        return torch.ops.chorale.quantised_all_reduce(self._number, input, code)
+
+
+class QuantisedAllGather(_Kernel):
+    """Gathers tensors that travel as codes of 8 bits. Arguments: as for QuantisedAllReduce; max_elements counts those of one rank."""
+
+    def __init__(self, max_elements, block=128, *, blocks=0, device="cuda", group=None, timeout=0.0):
+        super().__init__("make_all_gather", (blocks, max_elements, block), device, group, timeout)
+
+    def __call__(self, input, code="fp8_e4m3"):
+        """Returns the inputs of all ranks, [ranks, *input.shape]. Collective."""
+        return torch.ops.chorale.quantised_all_gather(self._number, input, code)
+
+
+class TransposeAllToAll(_Kernel):
+    """Sends each rank its columns of a matrix, transposed.
+
+    max_bytes: the bytes of the largest input. blocks, device, group, timeout: as for ExpertExchange."""
+
+    def __init__(self, max_bytes, *, blocks=0, device="cuda", group=None, timeout=0.0):
+        super().__init__("make_transpose", (blocks, max_bytes), device, group, timeout)
+
+    def __call__(self, input):
+        """Returns [ranks, cols, rows] of input [rows, ranks * cols]: from each rank, this rank's columns. Collective."""
+        return torch.ops.chorale.transpose_all_to_all(self._number, input)
+
+
+class GatherPermute(_Kernel):
+    """Gathers rows of all ranks by an index.
+
+    max_rows, max_row_bytes: the largest input of a rank. blocks, device, group, timeout: as for ExpertExchange."""
+
+    def __init__(self, max_rows, max_row_bytes, *, blocks=0, device="cuda", group=None, timeout=0.0):
+        super().__init__("make_gather", (blocks, max_rows, max_row_bytes), device, group, timeout)
+
+    def __call__(self, input, index):
+        """Returns [len(index), cols]: row index[i] of all ranks' inputs [rows, cols], one after the other. Collective.
+
+        index: int64. An index outside the rows gives a row of zeros."""
+        return torch.ops.chorale.gather_permute(self._number, input, index)

@@ -54,6 +54,82 @@ def check_call(fused, exchange, rank, call, device, ids):
     assert torch.equal(out.float(), result.sum(dim=1)), f"rank {rank}, call {call}: other results"
 
 
+def check_experts(fused, rank, device, packet_tokens):
+    exchange = fused.ExpertExchange(experts_per_rank=EXPERTS, top_k=TOP_K, hidden=HIDDEN, max_tokens=TOKENS,
+                                    packet_tokens=packet_tokens, device=device.type)
+    for call in range(4):
+        check_call(fused, exchange, rank, call, device, torch.int32 if call % 2 else torch.int64)
+    with torch.inference_mode():  # PyTorch 1.13 lacks gradients of tensors without data
+        without_data = exchange.dispatch(*(torch.empty(shape, dtype=dtype, device="meta") for shape, dtype in (
+            ((5, HIDDEN), torch.bfloat16), ((5, TOP_K), torch.long), ((5, TOP_K), torch.float))), padded=True)
+        assert [tuple(tensor.shape) for tensor in without_data] == [
+            (EXPERTS, RANKS * TOKENS, HIDDEN), (EXPERTS, RANKS * TOKENS, 0), (EXPERTS,), (EXPERTS + 1,)]
+        assert exchange.combine(without_data[0], 5).shape == (5, HIDDEN)
+    wrong = torch.zeros(3, HIDDEN + 8, dtype=torch.bfloat16, device=device)
+    expect_error("expected bf16 [n, 24]", exchange.dispatch, wrong, torch.zeros(3, TOP_K, dtype=torch.long, device=device))
+    return exchange
+
+
+def expect_error(words, call, *arguments):
+    try:
+        call(*arguments)
+    except (RuntimeError, ValueError) as error:
+        assert words in str(error), error
+    else:
+        raise AssertionError(f"no error that says '{words}'")
+
+
+def values(seed, *shape):
+    return torch.randint(-8, 8, shape, generator=torch.Generator().manual_seed(seed)).float()
+
+
+def check_norm(fused, rank, device):
+    rows, cols = 7, 40
+    kernel = fused.RmsNormAllReduce(rows, cols, torch.float32, device=device.type)
+    weight, before = values(50, cols), values(51, rows, cols)
+    for out_dtype in (None, torch.int8):
+        residual = before.clone().to(device)
+        out, scales = kernel(values(rank, rows, cols).to(device), residual, weight.to(device), 1e-6, out_dtype=out_dtype)
+        kept = before + sum(values(peer, rows, cols) for peer in range(RANKS))
+        assert torch.equal(residual.cpu(), kept), f"rank {rank}: another residual"
+        wanted = kept * torch.rsqrt((kept * kept).mean(dim=1, keepdim=True) + 1e-6) * weight
+        got, allowed = out.cpu().float(), 1e-5 * wanted.abs()
+        if out_dtype:
+            scale = scales.cpu()
+            assert scale.shape == (rows, 1)
+            got, allowed = got * scale, scale * 0.51
+        assert ((got - wanted).abs() <= allowed).all(), f"rank {rank}: another norm as {out_dtype}"
+    without = kernel(values(rank, rows, cols).to(device), None, weight.to(device))[0].cpu()
+    kept = kept - before
+    assert torch.allclose(without, kept * torch.rsqrt((kept * kept).mean(dim=1, keepdim=True) + 1e-6) * weight, rtol=1e-5)
+    expect_error("max_rows", kernel, torch.zeros(rows + 1, cols, device=device), None, weight.to(device))
+    return kernel
+
+
+def check_quantised(fused, rank, device):
+    reduce, gather = fused.QuantisedAllReduce(1000, 64, device=device.type), fused.QuantisedAllGather(1000, 64, device=device.type)
+    for code, error in (("fp8_e4m3", 16 / 448), ("fp8_e5m2", 4096 / 57344), ("i8", 0.5 / 127)):
+        inputs = [values(10 + peer, 30, 20) for peer in range(RANKS)]
+        total = reduce(inputs[rank].to(device), code).cpu()
+        assert ((total - sum(inputs)).abs() <= 2 * 8 * RANKS * error * 1.01).all(), f"rank {rank}: another sum by {code}"
+        parts = gather(inputs[rank].to(device), code).cpu()
+        assert ((parts - torch.stack(inputs)).abs() <= 8 * error * 1.01).all(), f"rank {rank}: other parts by {code}"
+    expect_error("codes", reduce, inputs[rank].to(device), "f32")
+    return reduce, gather
+
+
+def check_moves(fused, rank, device):
+    turn, gather = fused.TransposeAllToAll(1 << 16, device=device.type), fused.GatherPermute(20, 64, device=device.type)
+    matrices = [values(20 + peer, 9, RANKS * 5) for peer in range(RANKS)]
+    turned = turn(matrices[rank].to(device)).cpu()
+    assert torch.equal(turned, torch.stack([matrix[:, rank * 5:(rank + 1) * 5].T for matrix in matrices]))
+    rows = [values(30 + peer, 20, 16) for peer in range(RANKS)]
+    index = torch.randint(0, RANKS * 20, (33,), generator=torch.Generator().manual_seed(rank))
+    assert torch.equal(gather(rows[rank].to(device), index.to(device)).cpu(), torch.cat(rows)[index])
+    expect_error("for each of 2 ranks", turn, torch.zeros(3, 5, device=device))
+    return turn, gather
+
+
 def rank_main(rank, prefix, folder):
     cuda = torch.cuda.device_count() >= RANKS
     device = torch.device("cuda", rank) if cuda else torch.device("cpu")
@@ -62,27 +138,12 @@ def rank_main(rank, prefix, folder):
     torch.distributed.init_process_group(
         "nccl" if cuda else "gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=RANKS)
     import chorale_fused as fused
-    for packet_tokens in (0, TOKENS):
-        exchange = fused.ExpertExchange(experts_per_rank=EXPERTS, top_k=TOP_K, hidden=HIDDEN, max_tokens=TOKENS,
-                                        packet_tokens=packet_tokens, device=device.type)
-        for call in range(4):
-            check_call(fused, exchange, rank, call, device, torch.int32 if call % 2 else torch.int64)
-        with torch.inference_mode():  # PyTorch 1.13 lacks gradients of tensors without data
-            without_data = exchange.dispatch(*(torch.empty(shape, dtype=dtype, device="meta") for shape, dtype in (
-                ((5, HIDDEN), torch.bfloat16), ((5, TOP_K), torch.long), ((5, TOP_K), torch.float))), padded=True)
-            assert [tuple(tensor.shape) for tensor in without_data] == [
-                (EXPERTS, RANKS * TOKENS, HIDDEN), (EXPERTS, RANKS * TOKENS, 0), (EXPERTS,), (EXPERTS + 1,)]
-            assert exchange.combine(without_data[0], 5).shape == (5, HIDDEN)
-        wrong = torch.zeros(3, HIDDEN + 8, dtype=torch.bfloat16, device=device)
-        try:
-            exchange.dispatch(wrong, torch.zeros(3, TOP_K, dtype=torch.long, device=device))
-        except RuntimeError as error:
-            assert "expected contiguous bf16 [n, 24]" in str(error), error
-        else:
-            raise AssertionError("tokens of a wrong length were taken")
-        if cuda:
-            torch.cuda.synchronize()
-        exchange.close()
+    kernels = [check_experts(fused, rank, device, packet_tokens) for packet_tokens in (0, TOKENS)]
+    kernels += [check_norm(fused, rank, device), *check_quantised(fused, rank, device), *check_moves(fused, rank, device)]
+    if cuda:
+        torch.cuda.synchronize()
+    for kernel in kernels:
+        kernel.close()
     torch.distributed.destroy_process_group()
 
 
@@ -106,7 +167,7 @@ def main():
         chorale_fused.extension()  # builds it once, before all ranks need it at the same time
         torch.multiprocessing.spawn(rank_main, (prefix, folder), nprocs=RANKS)
     where = f"{RANKS} GPUs" if torch.cuda.device_count() >= RANKS else "the CPU"
-    print(f"tokens of {RANKS} processes on {where}: their experts get them, and their results come back")
+    print(f"tokens of {RANKS} processes on {where}: experts, norms, quantised and moved rows are right")
 
 
 if __name__ == "__main__":

@@ -197,7 +197,7 @@ class GatherPermute : public Buffers {
 
   /// Makes a call, as launch() does.
   /// \throws UsageError if the call is too long, or if a pointer is null; otherwise as launch()
-  template <class T, class I>
+  template <class T, class I, class = chorale::detail::Side>
   void run(const GatherPermuteCall<T, I>& call, LaunchStream on = {}) {
     const uint64_t row_bytes = uint64_t(call.cols) * sizeof(T);
     check(call.rows, call.cols, sizeof(T),

@@ -513,7 +513,7 @@ class QuantisedAllReduce : public Quantised {
   /// Makes a call, as launch() does. All ranks pass equal `elements`. `out` may be `in`. Any alignment works;
   /// multiples of 16 are fast.
   /// \throws UsageError if the call is too long or a pointer is null; otherwise as launch()
-  template <class T, class Q>
+  template <class T, class Q, class = chorale::detail::Side>
   void run(const T* in, T* out, uint64_t elements, LaunchStream on = {}) {
     static_assert(is_code<Q>);
     check(elements, in && out);
@@ -543,7 +543,7 @@ class QuantisedAllGather : public Quantised {
   /// Makes a call, as launch() does. All ranks pass equal `elements`. `out` gets those of rank r from
   /// r * elements on. `in` may be this rank's part of `out`.
   /// \throws as QuantisedAllReduce::run()
-  template <class T, class Q>
+  template <class T, class Q, class = chorale::detail::Side>
   void run(const T* in, T* out, uint64_t elements, LaunchStream on = {}) {
     static_assert(is_code<Q>);
     check(elements, in && out);

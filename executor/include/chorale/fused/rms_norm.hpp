@@ -528,7 +528,7 @@ class RmsNormAllReduce : public Buffers {
 
   /// Makes a call, as launch() does. `out` of the epilogue may be `call.in`.
   /// \throws UsageError if the call is too long, or if a pointer is null; otherwise as launch()
-  template <class T, class Epilogue>
+  template <class T, class Epilogue, class = chorale::detail::Side>
   void run(const RmsNormCall<T>& call, const Epilogue& epilogue, LaunchStream on = {}) {
     const uint64_t row_bytes = uint64_t(call.cols) * sizeof(T);
     const bool whole = row_bytes % unit_bytes == 0;

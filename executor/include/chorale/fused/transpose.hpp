@@ -179,7 +179,7 @@ class TransposeAllToAll : public Buffers {
   /// Makes a call, as launch() does. `in` and `out` must not overlap.
   /// \throws UsageError if the call is too long or a pointer is null; in the form `tiles` also if a column is
   ///         longer than 64 KiB; otherwise as launch()
-  template <class T>
+  template <class T, class = chorale::detail::Side>
   void run(const T* in, T* out, uint32_t rows, uint32_t cols, LaunchStream on = {}) {
     check(rows, cols, sizeof(T), in != nullptr, out != nullptr);
     const TransposeCall<T> call{in, out, rows, cols};
