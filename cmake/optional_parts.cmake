@@ -40,6 +40,8 @@ chorale_part(CLANG_TIDY PROGRAM clang-tidy-14
   WITHOUT "the test that clang-tidy finds no faults in the sources" HELP "apt-get install clang-tidy-14" DEBIAN clang-tidy-14)
 chorale_part(OTHER_COMPILER PROGRAM clang++-19 clang++-18 clang++-17 clang++-16 clang++
   WITHOUT "the check that another compiler accepts the sources" HELP "apt-get install clang-19" DEBIAN clang-19)
+chorale_part(DEVICE_CLANG PROGRAM clang++-19 clang++-20
+  WITHOUT "libchorale_device.bc, the device library as LLVM bitcode" HELP "apt-get install clang-19" DEBIAN clang-19)
 chorale_part(NPM PROGRAM npm
   WITHOUT "the tests of the page that chorale view writes" HELP "apt-get install nodejs npm" DEBIAN nodejs npm)
 chorale_part(CHROMIUM PROGRAM chromium chromium-browser google-chrome

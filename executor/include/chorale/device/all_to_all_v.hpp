@@ -72,8 +72,8 @@ struct CountedRanks {
 #if defined(__CUDACC__)
 /// Returns the block's CountedRanks in shared memory. One thread finds each rank's part.
 CHORALE_FN CountedRanks* ranks_of_block() {
-  __shared__ CountedRanks ranks;
-  return &ranks;
+  alignas(16) __shared__ char room[sizeof(CountedRanks)];
+  return reinterpret_cast<CountedRanks*>(room);
 }
 #endif
 

@@ -27,7 +27,7 @@ struct alignas(64) AbortWord {
 CHORALE_FN uint64_t now_ns() {
 #if defined(__CUDACC__)
   uint64_t now;
-  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
   return now;
 #else
   return uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(

@@ -186,10 +186,10 @@ CHORALE_FN Group block_group() {
 CHORALE_FN Group cluster_group(const Group& block) {
   detail::check_cluster(block);
   uint32_t place, blocks, cluster, clusters;
-  asm volatile("mov.u32 %0, %cluster_ctarank;" : "=r"(place));
-  asm volatile("mov.u32 %0, %cluster_nctarank;" : "=r"(blocks));
-  asm volatile("mov.u32 %0, %clusterid.x;" : "=r"(cluster));
-  asm volatile("mov.u32 %0, %nclusterid.x;" : "=r"(clusters));
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(place));
+  asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(blocks));
+  asm volatile("mov.u32 %0, %%clusterid.x;" : "=r"(cluster));
+  asm volatile("mov.u32 %0, %%nclusterid.x;" : "=r"(clusters));
   Group group = block;
   group.rank = place * block.size + block.rank;
   group.size = blocks * block.size;

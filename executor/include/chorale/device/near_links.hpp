@@ -27,7 +27,7 @@ struct LinksOfBlock {
 };
 
 CHORALE_FN LinksOfBlock& links_of_block() {
-  __shared__ alignas(16) char room[sizeof(LinksOfBlock)];
+  alignas(16) __shared__ char room[sizeof(LinksOfBlock)];
   return *reinterpret_cast<LinksOfBlock*>(room);
 }
 #endif

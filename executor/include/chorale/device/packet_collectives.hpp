@@ -41,7 +41,7 @@ struct PacketPlaces {
 /// Returns the block's places, which are in shared memory. One thread fills each. They are indexed at run
 /// time, so if each thread had its own array, it would be in local memory.
 CHORALE_FN PacketPlaces& packet_places_of_block() {
-  __shared__ alignas(16) char room[sizeof(PacketPlaces)];
+  alignas(16) __shared__ char room[sizeof(PacketPlaces)];
   return *reinterpret_cast<PacketPlaces*>(room);
 }
 #endif

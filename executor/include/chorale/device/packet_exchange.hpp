@@ -142,7 +142,7 @@ class PacketExchange {
   /// time, so if each thread had its own, they would be in local memory. For a large block that is more than
   /// a cache holds.
   CHORALE_FN static Places& places_of_block() {
-    __shared__ alignas(16) char room[sizeof(Places)];
+    alignas(16) __shared__ char room[sizeof(Places)];
     return *reinterpret_cast<Places*>(room);
   }
   CHORALE_FN int32_t first_place() const { return int32_t(group_.rank); }

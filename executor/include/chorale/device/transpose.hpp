@@ -42,7 +42,7 @@ CHORALE_FN void TransposeTiles<T>::turn(const Group& group, const T* from, const
   // Each column begins one unit after a multiple of the bank cycle, so at most two lanes share a bank.
   constexpr uint32_t pitch = tall + n;
   constexpr uint32_t ahead = 4;
-  __shared__ alignas(16) unsigned char memory[wide * pitch * sizeof(T)];
+  alignas(16) __shared__ unsigned char memory[wide * pitch * sizeof(T)];
   T* const piece = reinterpret_cast<T*>(memory);
   for (uint32_t col0 = 0; col0 < cols; col0 += wide) {
     for (uint32_t row0 = 0; row0 < rows; row0 += tall) {
