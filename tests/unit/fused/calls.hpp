@@ -70,7 +70,8 @@ inline void in_any_order(int ranks, const std::function<void(World&, uint64_t se
 }
 
 /// Expects that a call ends in a named error if the last rank never makes it or dies, and that the object
-/// works again after resets. `made` makes the object, and call(object, world) makes one call and checks it.
+/// works again after resets. `made` makes the object, and call(object, world, number) makes one call with
+/// data of its own and checks it.
 template <class Made, class Call>
 void expect_named_errors(const Made& made, const Call& call) {
   // The last rank leaves instead of making the second call.
@@ -82,10 +83,10 @@ void expect_named_errors(const Made& made, const Call& call) {
         3,
         [&](World& world) {
           auto object = made(world);
-          call(object, world);
+          call(object, world, 0);
           if (world.rank() == 2) return;
           try {
-            call(object, world);
+            call(object, world, 1);
           } catch (const RunError& error) {
             reasons[size_t(world.rank())] = error.reason;
           }
@@ -94,28 +95,32 @@ void expect_named_errors(const Made& made, const Call& call) {
     EXPECT_EQ(reasons[0], RunError::Reason::deadlock) << "seed " << seed;
     EXPECT_EQ(reasons[1], RunError::Reason::deadlock) << "seed " << seed;
   }
-  // A rank aborts instead of making the second call.
-  run_local(3, [&](World& world) {
-    auto object = made(world);
-    call(object, world);
-    world.barrier();  // the abort must not come into this call
-    std::optional<RunError::Reason> reason;
-    try {
-      if (world.rank() == 1) {
-        world.abort("on purpose");
-      } else {
-        call(object, world);
-      }
-      world.barrier();
-    } catch (const RunError& error) {
-      reason = error.reason;
-    }
-    EXPECT_EQ(reason, RunError::Reason::aborted);
-    world.reset();
-    object.reset();
-    for (int again = 0; again < 3; ++again) call(object, world);
-    world.barrier();
-  });
+  // A rank aborts instead of making the second call. What the others have sent must not count later.
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    LocalOptions options;
+    options.seed = seed;
+    run_local(
+        3,
+        [&](World& world) {
+          auto object = made(world);
+          call(object, world, 0);
+          world.barrier();  // the abort must not come into this call
+          std::optional<RunError::Reason> reason;
+          try {
+            if (world.rank() != 1) call(object, world, 1);
+            world.abort("on purpose");
+            world.check();
+          } catch (const RunError& error) {
+            reason = error.reason;
+          }
+          ASSERT_TRUE(reason == RunError::Reason::aborted || reason == RunError::Reason::deadlock);
+          world.reset();
+          object.reset();
+          for (uint64_t number = 2; number < 5; ++number) call(object, world, number);
+          world.barrier();
+        },
+        options);
+  }
   // The last process dies instead of making the second call.
   const std::string address = "shm://fused_" + std::to_string(getpid());
   const std::vector<int> codes = forked(3, [&](int rank) {
@@ -123,10 +128,10 @@ void expect_named_errors(const Made& made, const Call& call) {
     options.timeout = std::chrono::seconds(60);
     World world = World::join(address, rank, 3, options);
     auto object = made(world);
-    call(object, world);
+    call(object, world, 0);
     if (rank == 2) _exit(7);
     try {
-      call(object, world);
+      call(object, world, 1);
     } catch (const RunError& error) {
       return error.reason == RunError::Reason::peer_lost ? 1 : 2;
     }

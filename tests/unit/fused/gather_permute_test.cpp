@@ -91,13 +91,14 @@ TEST(GatherPermute, InAnyOrder) {
 TEST(GatherPermute, EndsInANamedError) {
   for (const Form form : gather_forms) {
     expect_named_errors([form](World& world) { return GatherPermute(world, 6, 64, setup_of(form, 2, 1)); },
-                        [](GatherPermute& gather, World& world) {
+                        [](GatherPermute& gather, World& world, uint64_t number) {
                           // Every rank needs a row of every other.
-                          const std::vector<float> in(6 * 16, float(world.rank()));
+                          const std::vector<float> in(6 * 16, float(world.rank()) + 10 * float(number));
                           const std::vector<int32_t> index{0, 6, 12};
                           std::vector<float> out(3 * 16);
                           gather.run<float, int32_t>({in.data(), out.data(), index.data(), 6, 3, 16});
-                          for (size_t at = 0; at < out.size(); ++at) ASSERT_EQ(out[at], float(at / 16));
+                          for (size_t at = 0; at < out.size(); ++at)
+                            ASSERT_EQ(out[at], float(at / 16) + 10 * float(number));
                         });
   }
 }

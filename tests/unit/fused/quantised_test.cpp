@@ -312,16 +312,16 @@ TEST(Quantised, InAnyOrder) {
 
 TEST(Quantised, EndsInANamedError) {
   for (const Form form : quantised_forms) {
-    const auto all = hard_inputs<float>(3, 1, 100, 32);
+    const auto all = [](uint64_t number) { return hard_inputs<float>(3, number, 100, 32); };
     expect_named_errors(
         [form](World& world) { return QuantisedAllReduce(world, 100, 32, setup_of(form, 2, 1)); },
-        [&](QuantisedAllReduce& reduce, World& world) {
-          call_reduce<float, int8_t>(world, reduce, all, false);
+        [&](QuantisedAllReduce& reduce, World& world, uint64_t number) {
+          call_reduce<float, int8_t>(world, reduce, all(number), false);
         });
     expect_named_errors(
         [form](World& world) { return QuantisedAllGather(world, 100, 32, setup_of(form, 2, 1)); },
-        [&](QuantisedAllGather& gather, World& world) {
-          call_gather<float, int8_t>(world, gather, all, false);
+        [&](QuantisedAllGather& gather, World& world, uint64_t number) {
+          call_gather<float, int8_t>(world, gather, all(number), false);
         });
   }
 }

@@ -268,8 +268,8 @@ TEST(RmsNorm, EndsInANamedError) {
   for (const Form form : norm_forms) {
     expect_named_errors(
         [form](World& world) { return RmsNormAllReduce(world, 5, 64 * sizeof(float), setup_of(form, 2, 1)); },
-        [](RmsNormAllReduce& norm, World& world) {
-          call_stored<float>(world, norm, {5, 48}, 1, false, false);
+        [](RmsNormAllReduce& norm, World& world, uint64_t number) {
+          call_stored<float>(world, norm, {5, 48}, number, false, false);
         });
   }
 }

@@ -82,7 +82,9 @@ TEST(Transpose, EndsInANamedError) {
   for (const Form form : transpose_forms) {
     expect_named_errors(
         [form](World& world) { return TransposeAllToAll(world, 3 * 4000, setup_of(form, 3, 1)); },
-        [](TransposeAllToAll& turn, World& world) { call_transpose<float>(world, turn, 30, 20, 1); });
+        [](TransposeAllToAll& turn, World& world, uint64_t number) {
+          call_transpose<float>(world, turn, 30, 20, number);
+        });
   }
 }
 
