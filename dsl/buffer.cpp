@@ -4,6 +4,12 @@
 
 namespace chorale::dsl {
 
+Chunk Chunk::encoded(const Codec& codec) const {
+  Chunk chunk = *this;
+  chunk.codec = codec;
+  return chunk;
+}
+
 Chunk BaseBuffer::operator[](Slice wanted) const { return slice(wanted.start, wanted.stop, wanted.at); }
 
 Chunk BaseBuffer::slice(int64_t start, int64_t stop, Here at) const {

@@ -30,11 +30,12 @@ std::string buffer_of(int64_t rank, BufferKind kind) {
 }
 
 Region here(const Chunk& chunk) {
-  return {Region::At::here, chunk.buffer, 0, uint64_t(chunk.index), uint64_t(chunk.size)};
+  return {Region::At::here, chunk.buffer, 0, uint64_t(chunk.index), uint64_t(chunk.size), chunk.codec};
 }
 
 Region at_peer(const Chunk& chunk) {
-  return {Region::At::peer, chunk.buffer, uint32_t(chunk.rank), uint64_t(chunk.index), uint64_t(chunk.size)};
+  return {Region::At::peer,      chunk.buffer,         uint32_t(chunk.rank),
+          uint64_t(chunk.index), uint64_t(chunk.size), chunk.codec};
 }
 
 Call::Call(Recording& recording, Here at, bool silent, const char* callee, std::optional<Here> made)
@@ -138,6 +139,12 @@ bool Call::chunk(Name name, const Chunk& chunk, const Place& place) {
       fail(say(this->name(name), " is ", chunks(chunk.size), " from chunk ", chunk.index, ", but ", buffer,
                " has ", extent));
     }
+    return false;
+  }
+  if (chunk.codec && !chunk.codec->is_valid()) {
+    fail(say(this->name(name), " is encoded in blocks of ", chunk.codec->block,
+             " elements, but a block has a power of two from ", Codec::least_block, " to ",
+             Codec::most_block));
     return false;
   }
   if (chunk.rank != place.rank) {

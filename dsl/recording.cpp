@@ -242,6 +242,15 @@ ThreadBlock& Recording::block(uint32_t rank, uint32_t id) {
   return blocks[size_t(known[id].position)];
 }
 
+/// Returns the number of a codec in operands. There are fewer valid codecs than `most_codecs`.
+uint32_t Recording::codec_number(const Codec& codec) {
+  std::vector<Codec>& known = plan_.extension.codecs;
+  const auto found = std::find(known.begin(), known.end(), codec);
+  const auto number = uint32_t(found - known.begin()) + 1;
+  if (found == known.end()) known.push_back(codec);
+  return number;
+}
+
 uint32_t Recording::local_remote_buffer(ThreadBlock& block, uint32_t& last, const RecordedOp& step,
                                         const Region& region) {
   std::vector<RemoteBuffer>& buffers = plan_.gpus[step.rank].remote_buffers;
@@ -278,7 +287,8 @@ void Recording::commit(const RecordedOp& step) {
     uint32_t ref = uint32_t(region.buffer);
     if (region.at == Region::At::peer) ref = local_remote_buffer(to, state.last_buffer, step, region);
     if (region.at == Region::At::members) ref = local_id;
-    operands_.push_back({region.index, region.size, ref});
+    Operand& operand = operands_.emplace_back(Operand{region.index, region.size, ref});
+    if (region.codec) operand.codec = codec_number(*region.codec);
   };
   for (const Region& region : step.sources) resolve(region);
   for (const Region& region : step.dests) resolve(region);

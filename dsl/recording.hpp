@@ -72,6 +72,7 @@ struct Region {
   BufferKind buffer = BufferKind::input;
   uint32_t peer = 0;
   uint64_t index = 0, size = 0;
+  std::optional<Codec> codec = {};
 };
 
 /// Describes one operation of one block by rank-level numbers. The caller owns its lists.
@@ -201,6 +202,7 @@ class Recording {
   /// Reserves as much as the previous rank uses in this block. Ranks mostly do the same, and growing step by
   /// step costs a copy each time.
   void reserve_like_before(uint32_t rank, ThreadBlock&) const;
+  uint32_t codec_number(const Codec&);
   uint32_t local_remote_buffer(ThreadBlock&, uint32_t& last, const RecordedOp&, const Region&);
   void commit(const RecordedOp&);
   int64_t empty_blocks(const Gpu&) const;

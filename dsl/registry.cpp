@@ -197,6 +197,23 @@ std::string Parameters::operator()(std::string_view name, const char* default_va
   return (*this)(name, std::string(default_value), description);
 }
 
+Codec codec_of(Parameters& with) {
+  std::vector<std::string_view> known;
+  for (const CodecFormat format : all_codec_formats) known.emplace_back(codec_format_name(format));
+  std::string words;
+  for (const std::string_view one : known) words += say(words.empty() ? "" : ", ", one);
+  const std::string format = with("format", "fp8_e4m3", say("format of encoded elements: ", words));
+  const int block = with("block", 128, "elements that share a scale: a power of two",
+                         {.min = Codec::least_block, .max = Codec::most_block});
+  const auto found = std::find(known.begin(), known.end(), format);
+  if (found == known.end())
+    throw std::invalid_argument(
+        say("format is '", format, "', but must be one of ", words, did_you_mean(format, known)));
+  const Codec codec{all_codec_formats[found - known.begin()], uint32_t(block)};
+  if (!codec.is_valid()) throw std::invalid_argument(say("block is ", block, ", but must be a power of two"));
+  return codec;
+}
+
 void Parameters::refuse_unknown(std::string_view program) const {
   std::vector<std::string_view> known;
   for (const Parameter& parameter : declared_) known.push_back(parameter.name);

@@ -110,6 +110,14 @@ Lines block_lines(const Plan& plan, const Gpu& gpu, const ThreadBlock& block) {
   return lines;
 }
 
+/// Returns " fp8_e4m3/128 int8/64": the format and the block of each codec.
+std::string codec_words(const Plan& plan) {
+  std::string words;
+  for (const Codec& codec : plan.extension.codecs)
+    words += std::string(" ") + codec_format_name(codec.format) + "/" + std::to_string(codec.block);
+  return words;
+}
+
 Lines header_lines(const Plan& plan) {
   const Extension& more = plan.extension;
   const Segmentation parts = segmentation(plan);  // the default number of parts is that of its chunks
@@ -124,6 +132,7 @@ Lines header_lines(const Plan& plan) {
                  "root " + std::to_string(more.root),
                  "requires " + join(more.requirements),
                  std::string("bounded proof ") + (more.bounded_proof ? "on" : "off"),
+                 "codecs" + codec_words(plan),
                  "segments " + std::to_string(parts.input) + " and " + std::to_string(parts.output)};
   add_unknown(lines, plan, plan.extra);
   add_unknown(lines, plan, more.extra, "of chorale ");

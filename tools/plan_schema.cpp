@@ -182,6 +182,16 @@ Json rank() {
       {"semaphores"});
 }
 
+Json codec() {
+  Json formats = Json::array(), blocks = Json::array();
+  for (const CodecFormat format : all_codec_formats) formats.push_back(codec_format_name(format));
+  for (uint32_t block = Codec::least_block; block <= Codec::most_block; block *= 2) blocks.push_back(block);
+  return object({{"format", {{"enum", std::move(formats)}}},
+                 {"block", {{"enum", std::move(blocks)}}},
+                 {"scale", {{"const", "f32"}}}},
+                {"scale"});
+}
+
 /// Returns the schema of the extension, which holds the parts that MSCCL++ lacks.
 Json extension() {
   return object({{"version", {{"const", "1.0"}}},
@@ -190,9 +200,10 @@ Json extension() {
                  {"segments", pair_of(reference("count"))},
                  {"post", list_of(list_of(list_of(pair_of(reference("count")))))},
                  {"bounded_proof", {{"type", "boolean"}}},
+                 {"codecs", list_of(codec())},
                  {"source", list_of({{"type", "string"}})},
                  {"host", {{"type", "object"}}}},
-                {"requires", "root", "segments", "post", "bounded_proof", "source", "host"});
+                {"requires", "root", "segments", "post", "bounded_proof", "codecs", "source", "host"});
 }
 
 Json definitions() {
@@ -200,7 +211,8 @@ Json definitions() {
   const auto operand = [&](const char* key, Json what) {
     Json properties = {{key, std::move(what)}};
     properties.update(place);
-    return object(std::move(properties));
+    properties["codec"] = reference("count");
+    return object(std::move(properties), {"codec"});
   };
   return {{"count", {{"type", "integer"}, {"minimum", 0}}},
           {"buffer", {{"enum", {"i", "o", "s"}}}},

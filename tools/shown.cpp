@@ -23,6 +23,9 @@ void show_plan(const Plan& plan, std::ostream& to) {
   to << "scratch of a rank: " << scratch_words(plan, Config::load().round_scratch) << '\n';
   const Extension& more = plan.extension;
   if (!more.requirements.empty()) to << "needs more than MSCCL++: " << join(more.requirements) << '\n';
+  for (size_t at = 0; at < more.codecs.size(); ++at)
+    to << "codec " << at << ": " << codec_format_name(more.codecs[at].format) << " in blocks of "
+       << count(more.codecs[at].block, "element") << '\n';
   if (collective_info(plan.collective).has_root()) to << "root: rank " << more.root << '\n';
 }
 

@@ -40,8 +40,9 @@ int64_t lookup(const Refs* refs, uint32_t ref) {
   return refs && ref < refs->ids.size() ? int64_t(refs->ids[ref]) : -1;
 }
 
-std::string operand_words(const Gpu& gpu, const ThreadBlock& block, const Op& op, Role role,
-                          const Operand& operand) {
+/// Returns where an operand is, without its codec.
+std::string place_words(const Gpu& gpu, const ThreadBlock& block, const Op& op, Role role,
+                        const Operand& operand) {
   if (is_remote(role)) {
     const int64_t id = lookup(block.remote_buffers_of(op.via), operand.ref);
     if (id < 0 || size_t(id) >= gpu.remote_buffers.size()) {
@@ -61,6 +62,12 @@ std::string operand_words(const Gpu& gpu, const ThreadBlock& block, const Op& op
   }
   return span_words(buffer_word(operand.ref), operand.index, operand.size) +
          (is_packet(role) ? " as packets" : "");
+}
+
+std::string operand_words(const Gpu& gpu, const ThreadBlock& block, const Op& op, Role role,
+                          const Operand& operand) {
+  return place_words(gpu, block, op, role, operand) +
+         (operand.codec ? " by codec " + number(operand.codec - 1) : "");
 }
 
 /// Returns the operands of one side in words, with the roles from the table.

@@ -116,6 +116,24 @@ void read_contribution(Contribution& part, const Node& node) {
   part.chunk = node.item(1).number();
 }
 
+void read_codec(Codec& codec, const Node& node) {
+  static constexpr auto formats = [] {
+    std::array<std::string_view, codec_format_count> all;
+    for (size_t at = 0; at < all.size(); ++at) all[at] = codec_format_name(all_codec_formats[at]);
+    return all;
+  }();
+  constexpr std::string_view known[] = {"format", "block", "scale"}, scales[] = {"f32"};
+  Fields fields(node);
+  codec.format = all_codec_formats[fields.at("format").choice(formats)];
+  const Node block = fields.at("block");
+  codec.block = block.number32();
+  if (!codec.is_valid())
+    block.refuse("a power of two from " + std::to_string(Codec::least_block) + " to " +
+                 std::to_string(Codec::most_block));
+  if (const std::optional<Node> scale = fields.find("scale")) scale->choice(scales);
+  fields.none(known);
+}
+
 void read_extension(Plan& plan, const Node& node) {
   Extension& own = plan.extension;
   Fields fields(node);
@@ -140,6 +158,10 @@ void read_extension(Plan& plan, const Node& node) {
   }
   if (const std::optional<Node> bounded = fields.find("bounded_proof"))
     own.bounded_proof = bounded->boolean();
+  if (const std::optional<Node> list = fields.find("codecs")) {
+    if (list->items() > most_codecs) list->refuse("at most " + std::to_string(most_codecs) + " codecs");
+    read_list(*list, own.codecs, read_codec);
+  }
   if (const std::optional<Node> lines = fields.find("source"))
     read_list(*lines, plan.source, [](SourceLine& line, const Node& item) { line = source_line(item); });
   if (const std::optional<Node> kept = fields.find("verified")) dump(own.verified, kept->value);

@@ -79,7 +79,14 @@ class OpReader {
     }
     operand.index = fields.at("index").number();
     operand.size = fields.at("size").number();
-    operand.extra = fields.rest(plan_);
+    // Without a table of codecs, "codec" is not our key.
+    if (!plan_.extension.codecs.empty()) {
+      if (const std::optional<Node> codec = fields.find("codec"))
+        operand.codec = uint32_t(codec->number(plan_.extension.codecs.size() - 1)) + 1;
+    }
+    const uint32_t extra = fields.rest(plan_);
+    if (extra > most_operand_extra) node.refuse("fewer objects with unknown keys in the plan");
+    operand.extra = extra;
     return operand;
   }
 

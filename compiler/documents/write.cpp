@@ -119,6 +119,7 @@ void Writer::operands(const Op& op, std::span<const Operand> list, bool in_dst, 
       put(text, "\"type\":\"", letter(operand.ref), "\"");
     }
     put(text, ",\"index\":", operand.index, ",\"size\":", operand.size);
+    if (operand.codec) put(text, ",\"codec\":", uint64_t(operand.codec - 1));
     extra(operand.extra);
     text += '}';
   }
@@ -258,8 +259,8 @@ void Writer::extension() {
   const bool rooted = collective_info(plan_.collective).has_root() || own.root;
   const bool segmented = own.input_segments || own.output_segments;
   const bool any = rooted || segmented || !own.requirements.empty() || !own.post.empty() ||
-                   !plan_.source.empty() || own.bounded_proof || !own.verified.empty() || own.schedule ||
-                   own.extra;
+                   !plan_.source.empty() || own.bounded_proof || !own.codecs.empty() ||
+                   !own.verified.empty() || own.schedule || own.extra;
   if (!any) return;
   put(text, ",\n  \"chorale\": {\n    \"version\": \"1.0\"");
   if (!own.requirements.empty()) {
@@ -272,6 +273,13 @@ void Writer::extension() {
   }
   if (!own.post.empty()) post();
   if (own.bounded_proof) put(text, ",\n    \"bounded_proof\": true");
+  if (!own.codecs.empty()) {
+    put(text, ",\n    \"codecs\": ");
+    list(own.codecs, [&](const Codec& codec) {
+      put(text, "{\"format\":\"", codec_format_name(codec.format), "\",\"block\":", uint64_t(codec.block),
+          ",\"scale\":\"f32\"}");
+    });
+  }
   if (!plan_.source.empty()) {
     put(text, ",\n    \"source\": ");
     lines(plan_.source, "    ",

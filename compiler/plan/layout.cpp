@@ -18,6 +18,24 @@ uint64_t most_chunks(const Plan& plan, BufferKind kind) {
   return most;
 }
 
+/// Returns the bytes of the longest block of plain elements that a codec of the plan encodes.
+uint64_t longest_block(const Plan& plan, DType dtype) {
+  if (!has_codecs(dtype)) {
+    throw UsageError(fmt::format(
+        "plan '{}' encodes elements, which is for f32, f16 and bf16, not for {}: run it with one of "
+        "these, or choose a plan without codecs",
+        plan.name, dtype_name(dtype)));
+  }
+  uint64_t longest = 1;
+  for (const Codec& codec : plan.extension.codecs) {
+    if (!codec.is_valid())
+      throw UsageError(
+          fmt::format("plan '{}' has a codec with blocks of {} elements", plan.name, codec.block));
+    longest = std::lcm(longest, codec.block * dtype_size(dtype));
+  }
+  return longest;
+}
+
 void check_size(const Plan& plan, uint64_t bytes, const Layout& layout, const Segmentation& segments) {
   using Wide = unsigned __int128;
   const uint64_t banks = 4;  // of scratch: two of each kind
@@ -101,7 +119,8 @@ Layout layout_of(const Plan& plan, uint64_t bytes, DType dtype, PacketForm form)
   }
   Layout layout;
   if (form == PacketForm::ll128 && sends_packets(plan)) layout.packet = payload_of(form).bytes;
-  layout.alignment = std::lcm(plan.buffer_alignment, layout.packet);
+  if (!plan.extension.codecs.empty()) layout.block = longest_block(plan, dtype);
+  layout.alignment = std::lcm(std::lcm(plan.buffer_alignment, layout.packet), layout.block);
   const uint64_t in = most_chunks(plan, BufferKind::input), out = most_chunks(plan, BufferKind::output);
   const Segmentation segments = segmentation(plan);
   layout.chunks_per_segment = chunks_per_segment(plan, in, out, segments);

@@ -65,7 +65,7 @@ Layout in_rounds(const Plan& plan, const std::vector<ScratchUse>& use, Layout la
 }
 
 ScratchFormula scratch_formula(const Plan& plan, uint64_t window) {
-  const Layout layout = layout_of(plan, 0, DType::u8);
+  const Layout layout = layout_of(plan, 0, DType::f32);
   const uint64_t per_byte = per_chunk_byte(scratch_use(plan));
   if (per_byte == 0) return {};
   return {

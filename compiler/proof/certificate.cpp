@@ -46,6 +46,10 @@ std::string certificate(const Plan& plan, const ProofFacts& facts) {
     text["reduction_order"] = facts.order;
   else
     text["reduction_order"] = nullptr;
+  if (!plan.extension.codecs.empty()) {
+    text["quantised"] = quantised_words(facts.quantised);
+    text["error_bound"] = error_bound(facts.quantised);
+  }
   text["assumptions"] = assumptions;
   text["hash"] = text_of(top_hash(plan));
   for (const Gpu& gpu : plan.gpus) text["rank_hashes"].push_back(text_of(rank_hash(gpu)));

@@ -269,6 +269,7 @@ class Prover {
     }
     if (holding && facts_.rounding.empty()) facts_.rounding = holding->rounding();
     if (holding) note_order(*holding);
+    if (holding) facts_.quantised = most_of(facts_.quantised, holding->quantised());
   }
 
   /// Reports wrong outputs. It executes the first launch again, to see all writes.

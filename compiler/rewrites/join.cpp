@@ -47,6 +47,7 @@ bool Joiner::join(Op& left, const Op& right) {
   }
   if (left.group_index != right.group_index || left.group_size != right.group_size) return false;
   Added added;
+  if (!codecs_unite(*rule, left, right)) return false;
   if (!matches(*rule, left, right, added) || !fits(*rule, left, right, added)) return false;
   if (!keeps_order(rule->join, left, right)) return false;
   replace(*rule, left, right, added);
@@ -58,6 +59,25 @@ bool Joiner::join(Op& left, const Op& right) {
   }
   listed_ = rule->join == Join::multicast ? nothing : operands_of(left);
   return true;
+}
+
+/// Returns whether the joined operation would encode and decode as both do. It can have one codec. If the
+/// left one encodes its result, the right one would get the result as it was before.
+bool Joiner::codecs_unite(const Rule& rule, const Op& left, const Op& right) const {
+  uint32_t only = 0;
+  for (const Op* const op : {&left, &right}) {
+    for (const std::span<const Operand> operands : {sources(*op), dests(*op)}) {
+      for (const Operand& operand : operands) {
+        if (!operand.codec) continue;
+        if (only && only != operand.codec) return false;
+        only = operand.codec;
+      }
+    }
+  }
+  if (rule.join == Join::chain) return left.destinations == 0 || dests(left)[0].codec == 0;
+  if (rule.join != Join::store || dests(left)[0].codec == 0) return true;
+  return std::all_of(dests(right).begin(), dests(right).end(),
+                     [&](const Operand& dest) { return dest.codec == only; });
 }
 
 bool Joiner::matches(const Rule& rule, const Op& left, const Op& right, Added& added) {

@@ -33,6 +33,7 @@ class Joiner {
     bool instead_of_own = false;  ///< its destinations replace those of the left one
   };
 
+  bool codecs_unite(const Rule&, const Op& left, const Op& right) const;
   bool matches(const Rule&, const Op& left, const Op& right, Added&);
   bool ids_unite(const Op& left, const Op& right, bool& add);
   bool reads_again(const Op& right);

@@ -48,6 +48,10 @@ bool pass::mark_requirements(Plan& plan, const CompileOptions& options) {
   if (options.target == Target::mscclpp) return false;
   std::vector<std::string>& listed = plan.extension.requirements;
   bool changed = false;
+  if (!plan.extension.codecs.empty() && std::find(listed.begin(), listed.end(), "codecs") == listed.end()) {
+    listed.emplace_back("codecs");
+    changed = true;
+  }
   for (const Gpu& gpu : plan.gpus) {
     for (const ThreadBlock& block : gpu.threadblocks) {
       for (const Op& op : block.ops) {

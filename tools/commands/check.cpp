@@ -34,6 +34,10 @@ void print_facts(const ProofFacts& facts) {
             << "\n  exit-quiescent: " << yes(facts.exit_quiescent)
             << "\n  the same bits on all ranks: " << yes(facts.rounding.empty()) << '\n';
   for (const std::string& difference : facts.rounding) std::cout << "    " << difference << '\n';
+  if (const std::string quantised = quantised_words(facts.quantised); !quantised.empty()) {
+    std::cout << "  encoded on the way, at most: " << quantised
+              << "\n  error, times the addends' largest magnitudes: " << error_bound(facts.quantised) << '\n';
+  }
   if (facts.order.empty()) return;
   std::cout << "  one order of addition for all elements: "
             << (facts.other_order.empty() ? facts.order : "no\n    " + facts.other_order) << '\n';

@@ -36,8 +36,10 @@ struct Layout {
   /// Holds how many bytes of each chunk one round processes, see in_rounds(). With one round it equals
   /// `chunk_bytes`.
   uint64_t slice_bytes = 0;
-  uint64_t alignment = 16;  ///< least common multiple of the plan's alignment and `packet`
+  uint64_t alignment = 16;  ///< least common multiple of the plan's alignment, `packet` and `block`
   uint64_t packet = 16;     ///< bytes; the payload of packets begins and ends at multiples of it
+  uint64_t block =
+      1;  ///< bytes; blocks of plain elements that a codec encodes begin and end at multiples of it
   /// This is true if the segments of a buffer are not adjacent in memory, as in a piece of a longer message.
   /// An operation that covers two segments then moves them separately.
   bool segments_apart = false;

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "chorale/channel.hpp"
+#include "chorale/codec.hpp"
 #include "chorale/identity.hpp"
 #include "chorale/source_line.hpp"
 #include "chorale/types.hpp"
@@ -143,9 +144,15 @@ int find_opcode(std::string_view mnemonic_or_name);
 struct Operand {
   uint64_t index = 0, size = 0;
   uint32_t ref = 0;
-  uint32_t extra = 0;  ///< unknown JSON keys, as Op::extra
+  uint32_t extra : 24 = 0;  ///< unknown JSON keys, as Op::extra
+  uint32_t codec : 8 = 0;   ///< a position in Extension::codecs plus one; 0: the elements are plain
   bool operator==(const Operand&) const = default;
 };
+static_assert(sizeof(Operand) == 24);
+/// Operand::extra is at most this.
+inline constexpr uint32_t most_operand_extra = (uint32_t{1} << 24) - 1;
+/// A plan has at most this many codecs.
+inline constexpr size_t most_codecs = 255;
 
 /// Says where the compiler must synchronise the threads around a control operation (signal, wait, flush,
 /// semaphores). The data_sync rewrite replaces it by `nop` operations.
@@ -314,10 +321,10 @@ constexpr std::string_view name_of_extension(std::string_view word) {
   return word.substr(std::string_view("chorale_").size());
 }
 
-/// Lists what Extension::requirements may hold: three features that MSCCL++ ignores, and the operations and
+/// Lists what Extension::requirements may hold: four features that MSCCL++ ignores, and the operations and
 /// channel types that it lacks.
 inline constexpr auto known_requirements = [] {
-  constexpr std::string_view ignored[] = {"reduce_op", "flush", "switch_reduce"};
+  constexpr std::string_view ignored[] = {"reduce_op", "flush", "switch_reduce", "codecs"};
   constexpr std::string_view words[] = {
 #define CHORALE_OP(name, mnemonic, summary, fields) mnemonic,
 #include "chorale/ops.def"
@@ -351,7 +358,8 @@ struct Extension {
   /// If true, thread blocks may compete for semaphores and channels. The proofs then cover only a bounded
   /// number of orders.
   bool bounded_proof = false;
-  std::string verified;  ///< the certificate of the proofs, as JSON text; empty: none
+  std::vector<Codec> codecs;  ///< the codecs of operands, to which Operand::codec refers
+  std::string verified;       ///< the certificate of the proofs, as JSON text; empty: none
   /// Holds the host schedule, if there is one. The thread blocks then belong to the plans that it launches.
   std::shared_ptr<const schedule::Schedule> schedule;
   uint32_t extra = 0;  ///< unknown keys, as Op::extra

@@ -10,6 +10,7 @@
 
 #include "chorale/diagnostic.hpp"
 #include "chorale/finding.hpp"
+#include "chorale/quantised.hpp"
 
 namespace chorale {
 
@@ -32,6 +33,9 @@ struct ProofFacts {
   /// Says which outputs do not have `order`, or that this is not known. An example is "output[1:2] of rank 0
   /// is 1 + 2 + 0, but output[0:1] of rank 0 is 0 + 1 + 2". It is empty when all outputs have `order`.
   std::string other_order;
+  /// Says how often an input was encoded on its way to an output at most, see quantised_words() and
+  /// error_bound().
+  Quantised quantised{};
 };
 
 /// Holds what the proofs found.

@@ -47,6 +47,7 @@ constexpr uint64_t max_chunks = uint64_t(1) << 22, max_touched = uint64_t(1) << 
 struct Touched {
   uint32_t space = 0;
   bool write = false;
+  uint8_t codec = 0;
   uint64_t begin = 0, end = 0;
 };
 
@@ -164,8 +165,8 @@ class Copies {
     for_each_place(plan_, *of.gpu, *of.block, op,
                    [&](const Field& field, const Operand& operand, uint32_t rank, BufferKind buffer) {
                      const auto [space, first] = storage_.place(rank, buffer, is_packet(field.role));
-                     touched_.push_back({space, is_write(field.role), first + operand.index,
-                                         first + operand.index + operand.size});
+                     touched_.push_back({space, is_write(field.role), uint8_t(operand.codec),
+                                         first + operand.index, first + operand.index + operand.size});
                    });
   }
 
@@ -303,7 +304,8 @@ class Copies {
             space.slot = uint32_t(form_.firsts.size());
             form_.firsts.emplace_back(touched->space, touched->begin);
           }
-          words.push_back(uint64_t(touched->space) << 32 | uint64_t(touched->write));
+          words.push_back(uint64_t(touched->space) << 32 | uint64_t(touched->codec) << 1 |
+                          uint64_t(touched->write));
           words.push_back(touched->end - touched->begin);
           words.push_back(touched->begin - form_.firsts[space.slot].second);
         }

@@ -141,15 +141,15 @@ class Listing {
 
   void places() {
     const Operand* last = nullptr;
-    for_each_place(
-        plan_, gpu_, block_, op_,
-        [&](const Field& field, const Operand& operand, uint32_t rank, BufferKind buffer) {
-          if (&operand != last) out_.operands.emplace_back(uint32_t(out_.named.size()), 0);
-          last = &operand;
-          ++out_.operands.back().second;
-          out_.named.push_back({rank, buffer, is_write(field.role), is_packet(field.role),
-                                is_switched(field.role), operand.index, operand.index + operand.size});
-        });
+    for_each_place(plan_, gpu_, block_, op_,
+                   [&](const Field& field, const Operand& operand, uint32_t rank, BufferKind buffer) {
+                     if (&operand != last) out_.operands.emplace_back(uint32_t(out_.named.size()), 0);
+                     last = &operand;
+                     ++out_.operands.back().second;
+                     out_.named.push_back({rank, buffer, is_write(field.role), is_packet(field.role),
+                                           is_switched(field.role), operand.index,
+                                           operand.index + operand.size, uint8_t(operand.codec)});
+                   });
   }
 
   const Plan& plan_;

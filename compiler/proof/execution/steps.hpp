@@ -20,6 +20,7 @@ struct Access {
   bool packets = false;
   bool switched = false;  ///< one of the members that a switch operand names
   uint64_t begin = 0, end = 0;
+  uint8_t codec = 0;  ///< as Operand::codec
 
   bool operator==(const Access&) const = default;
 };

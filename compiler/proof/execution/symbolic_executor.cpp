@@ -344,7 +344,8 @@ bool SymbolicExecutor::arrive(uint32_t at, const SymbolicStep& step) {
 bool copies_onto_itself(const SymbolicStep& step, std::span<const Touch> touches) {
   return step.kind == Kind::move && !step.combines && step.sources == 1 && step.dests == 1 &&
          touches[0].range == touches[1].range && !touches[0].access->packets &&
-         !touches[0].access->switched && !touches[1].access->switched;
+         touches[0].access->codec == touches[1].access->codec && !touches[0].access->switched &&
+         !touches[1].access->switched;
 }
 
 bool SymbolicExecutor::move(uint32_t at, const SymbolicStep& step) {

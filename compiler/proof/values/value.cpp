@@ -30,7 +30,7 @@ uint64_t Values::scrambled(uint64_t tree) { return mix64(tree + splitmix64_step)
 uint32_t Values::origin(const Origin& of) {
   Node node;
   node.sum = sum_of(of);
-  if (orders_wanted_) orders_.push_back({uint64_t(node.sum), mix64(of.rank + splitmix64_step)});
+  if (orders_wanted_) orders_.push_back({uint64_t(node.sum), mix64(of.rank + splitmix64_step), {}});
   node.inside = of.at;
   node.lowest = of.rank;
   nodes_.push_back(node);
@@ -46,7 +46,8 @@ uint32_t Values::combine(uint32_t left, uint32_t right, ReduceOp op) {
   if (orders_wanted_) {
     // a + b and b + a have the same bits.
     orders_.push_back({mix64(scrambled(tree(left)) + scrambled(tree(right))),
-                       mix64(scrambled(order(left)) + scrambled(order(right)))});
+                       mix64(scrambled(order(left)) + scrambled(order(right))),
+                       most_of(orders_[left].quantised, orders_[right].quantised)});
   }
   node.lowest = std::min(nodes_[left].lowest, nodes_[right].lowest);
   for (const uint32_t part : {left, right}) {
@@ -61,7 +62,21 @@ void Values::round(uint32_t value) {
   nodes_[value].rounded = true;
   if (!orders_wanted_) return;
   Order& of = orders_[value];
-  of = {scrambled(of.tree), scrambled(of.order)};
+  of.tree = scrambled(of.tree);
+  of.order = scrambled(of.order);
+}
+
+uint32_t Values::encode(uint32_t value, const Codec& codec) {
+  if (!orders_wanted_) return value;
+  const Node node = nodes_[value];
+  nodes_.push_back(node);
+  Order order = orders_[value];
+  const uint64_t how = uint64_t(codec.format) << 32 | codec.block;
+  order.tree = mix64(scrambled(order.tree) + scrambled(how));
+  uint16_t& times = order.quantised[size_t(codec.format)];
+  if (times < UINT16_MAX) ++times;
+  orders_.push_back(order);
+  return uint32_t(nodes_.size() - 1);
 }
 
 /// Returns the addends that were added up without rounding, from the first one on.

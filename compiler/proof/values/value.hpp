@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "chorale/quantised.hpp"
 #include "chorale/types.hpp"
 
 namespace chorale::proof {
@@ -36,7 +37,7 @@ class Values {
  public:
   static constexpr uint32_t none = ~uint32_t{0};
 
-  /// \param orders  whether the caller wants tree(), order() and order_words()
+  /// \param orders  whether the caller wants tree(), order(), order_words() and quantised()
   explicit Values(bool orders = true) : orders_wanted_(orders) {}
 
   uint32_t origin(const Origin&);
@@ -47,6 +48,10 @@ class Values {
   /// Marks a value as rounded. An operation's result is rounded when it is stored. Inside the operation, a
   /// sum of several addends is not rounded.
   void round(uint32_t value);
+  /// Returns the value that decoding yields after this one was encoded. It has the same sum.
+  uint32_t encode(uint32_t value, const Codec&);
+  /// Says how often each addend of a value was encoded at most, with each format.
+  const Quantised& quantised(uint32_t value) const { return orders_[value].quantised; }
   /// Returns a number that is equal for values that were added up in the same order and rounded at the same
   /// places.
   uint64_t tree(uint32_t value) const { return orders_[value].tree; }
@@ -91,6 +96,7 @@ class Values {
   static_assert(sizeof(Node) == 32);
   struct Order {
     uint64_t tree = 0, order = 0;
+    Quantised quantised{};
   };
   const bool orders_wanted_;
   std::vector<Node> nodes_;

@@ -24,6 +24,7 @@ Holding::Holding(const SymbolicExecutor& executor, Findings& findings, bool fact
       excerpt_(excerpt),
       values_(facts),
       held_(memory_.cells(), Values::none),
+      codec_(executor.plan().extension.codecs.empty() ? 0 : memory_.cells()),
       writer_(memory_.cells()) {}
 
 void Holding::begin(uint32_t rank, uint32_t launch) {
@@ -48,6 +49,8 @@ void Holding::move(uint32_t chain, const SymbolicStep& step, std::span<const Tou
   const std::span<const Touch> sources = touches.first(step.sources), dests = touches.subspan(step.sources);
   if (dests.empty() || sources.empty()) return;
   if (sources.size() == 1 && dests.size() == 1) note_swapped(chain, sources[0], dests[0]);
+  if (!codec_.empty())
+    for (const Touch& source : sources) check_codec(chain, source);
   for (uint32_t at = 0; at < dests[0].cells; ++at) {
     uint32_t value = read(sources[0].cell + at);
     for (size_t k = 1; step.combines && k < sources.size(); ++k)
@@ -56,17 +59,50 @@ void Holding::move(uint32_t chain, const SymbolicStep& step, std::span<const Tou
     made_.push_back(value);
   }
   for (const Touch& touch : dests) {
+    const uint8_t codec = touch.access->codec;
+    const bool encodes = codec && (sources.size() > 1 || sources[0].access->codec != codec);
     for (uint32_t at = 0; at < touch.cells; ++at) {
-      held_[touch.cell + at] = made_[at];
+      const uint32_t value =
+          encodes ? values_.encode(made_[at], executor_.plan().extension.codecs[codec - 1]) : made_[at];
+      held_[touch.cell + at] = value;
+      if (!codec_.empty()) codec_[touch.cell + at] = codec;
       writer_[touch.cell + at] = {chain, executor_.chains()[chain].op};
       if (trail_) {
         from_.clear();
         for (const Touch& source : sources) from_.push_back(source.cell + at);
-        trail_->add({touch.cell + at, made_[at], chain, executor_.chains()[chain].op}, from_);
+        trail_->add({touch.cell + at, value, chain, executor_.chains()[chain].op}, from_);
       }
     }
   }
   made_.clear();
+}
+
+/// Reports a read of data that was written in another form: encoded data as plain elements, or by another
+/// codec.
+void Holding::check_codec(uint32_t chain, const Touch& source) {
+  const uint8_t wanted = source.access->codec;
+  for (uint32_t cell = source.cell; cell < source.cell + source.cells; ++cell) {
+    if (held_[cell] == Values::none || codec_[cell] == wanted) continue;
+    if (!findings_.wanted(ProofName::values)) return;
+    const Writer reader{chain, executor_.chains()[chain].op};
+    const OpPlace at = place(reader);
+    if (!findings_.news(ProofName::values, at, {}, "codec")) return;
+    const auto form = [&](uint8_t codec) {
+      if (!codec) return std::string("plain elements");
+      const Codec& of = executor_.plan().extension.codecs[codec - 1];
+      return std::string(codec_format_name(of.format)) + " in blocks of " + std::to_string(of.block);
+    };
+    Finding& finding = findings_.add(
+        ProofName::values, Finding::Kind::value, at,
+        "this reads " + name(cell) + " as " + form(wanted) + ", but it holds " + form(codec_[cell]),
+        wanted ? "give the operand the codec by which the data was written, or none"
+               : "give the operand the codec by which the data was written, so that it is decoded first");
+    finding.events = {event_of(writer_[cell], cell), event_of(reader, cell)};
+    finding.events.back().writes = false;
+    if (is_written(cell))
+      finding.diagnostic.notes.push_back({{}, place(writer_[cell]), "it is written here"});
+    return;
+  }
 }
 
 /// Compares the output of a rank with what it should hold.
@@ -117,13 +153,18 @@ void Holding::compare_rounding(uint32_t rank, uint32_t cell, uint32_t value) {
   const uint64_t tree = values_.tree(value);
   const auto [first, added] = added_.try_emplace(uint64_t(values_.sum(value)), Added{tree, rank, cell});
   if (added || first->second.tree == tree || rounding_.size() >= most_rounding) return;
-  rounding_.push_back(name_of_output(rank, cell) + " is added up in another order than " +
+  const char* const how =
+      codec_.empty() ? " is added up in another order than " : " is added up or encoded in another way than ";
+  rounding_.push_back(name_of_output(rank, cell) + how +
                       name_of_output(first->second.rank, first->second.cell));
 }
 
 /// Compares the order of a value with that of the first output.
 /// \param several_parts  true: the value adds up several parts of one rank's input
 void Holding::compare_order(uint32_t rank, uint32_t cell, uint32_t value, bool several_parts) {
+  quantised_ = most_of(quantised_, values_.quantised(value));
+  if (values_.quantised(value) != Quantised{} && other_order_.empty())
+    other_order_ = name_of_output(rank, cell) + " is encoded on its way";
   if (!values_.combined(value)) return;
   if (!first_) first_ = {value, rank, cell};
   if (!other_order_.empty()) return;

@@ -54,10 +54,11 @@ class Holding : public Observer {
   /// \param trail  if given: the writes of the same execution, which show the operations at fault
   void tell(Flow* flow, Trail* trail);
 
-  /// These three return members of ProofFacts.
+  /// These four return members of ProofFacts.
   std::vector<std::string> rounding() const { return rounding_; }
   std::string order() const;
   std::string other_order() const { return other_order_; }
+  const Quantised& quantised() const { return quantised_; }
 
  private:
   static constexpr uint32_t nobody = ~uint32_t{0};
@@ -80,6 +81,7 @@ class Holding : public Observer {
   }
 
   uint32_t read(uint32_t cell);
+  void check_codec(uint32_t chain, const Touch& source);
   bool is_unwritten(uint32_t cell) const;
   void note_swapped(uint32_t chain, const Touch& source, const Touch& dest);
   /// Describes a cell of an output that does not hold what it should.
@@ -144,6 +146,7 @@ class Holding : public Observer {
   const Excerpt* const excerpt_;
   Values values_;
   std::vector<uint32_t> held_;  // by cell
+  std::vector<uint8_t> codec_;  // by cell, as Operand::codec; empty: the plan has no codecs
   std::vector<Writer> writer_;  // by cell
   std::vector<uint32_t> made_, from_;
   /// Holds copies that read a cell before anything wrote it and overwrite data, by that cell.
@@ -160,6 +163,7 @@ class Holding : public Observer {
   };
   std::optional<Ordered> first_;  ///< the first output that was added up
   std::string other_order_;
+  Quantised quantised_{};
 };
 
 }  // namespace chorale::proof

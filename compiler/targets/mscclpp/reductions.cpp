@@ -39,4 +39,14 @@ void extensions(const Plan& plan, Finder& find) {
   });
 }
 
+void codecs(const Plan& plan, Finder& find) {
+  for_each_op(plan, [&](const Gpu&, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {
+    for_each_operand(block, op, [&](const Field& field, const Operand& operand) {
+      if (!operand.codec) return;
+      find.add(at, std::string(field.name) + " of " + name_of(op) + " is encoded, but MSCCL++ has no codecs",
+               "send plain elements", operand_path(block, op, operand) + "/codec");
+    });
+  });
+}
+
 }  // namespace chorale::mscclpp

@@ -23,6 +23,12 @@ inline Operand scratch(uint64_t index, uint64_t size = 1) {
 /// of the group.
 inline Operand at(uint32_t ref, uint64_t index, uint64_t size = 1) { return {index, size, ref}; }
 
+/// Returns an operand that is encoded by codec `codec` of the plan.
+inline Operand coded(Operand operand, uint32_t codec = 0) {
+  operand.codec = codec + 1;
+  return operand;
+}
+
 /// Returns a plan of two ranks with 8 chunks of each buffer. It has two channels of each type with signals
 /// between them, two switch channels over both, three semaphores, and two empty thread blocks that list all
 /// of these.

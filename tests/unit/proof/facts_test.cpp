@@ -59,6 +59,45 @@ TEST(Facts, CopiesOfScratch) {
   EXPECT_EQ(facts_of(two_ranks()).scratch_copies, 1u);
 }
 
+/// Every rank reads its peer's encoded input and adds its own, as it is or decoded.
+Plan coded_sum(bool own_decoded, bool encoded_again) {
+  Plan plan = two_ranks();
+  plan.collective = "allreduce";
+  plan.extension.codecs = {{CodecFormat::fp8_e4m3, 128}};
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    plan.gpus[rank].chunks[0] = plan.gpus[rank].chunks[1] = 1;
+    copy(plan, in(0), coded(scratch(0)), 0, rank);
+    control(plan, Opcode::signal, 0, rank), control(plan, Opcode::wait, 0, rank);
+    add(block(plan, rank), Opcode::get, {coded(at(2, 0))}, {coded(scratch(1))}, {}, ChannelType::memory);
+    control(plan, Opcode::signal, 1, rank), control(plan, Opcode::wait, 1, rank);
+    add(block(plan, rank), Opcode::reduce, {own_decoded ? coded(scratch(0)) : in(0), coded(scratch(1))},
+        {encoded_again ? coded(scratch(2)) : out(0)});
+    nop(plan, rank);
+    if (encoded_again) copy(plan, coded(scratch(2)), out(0), 0, rank);
+  }
+  return plan;
+}
+
+TEST(Facts, HowOftenAddendsAreEncoded) {
+  const ProofFacts once = facts_of(coded_sum(true, false)), twice = facts_of(coded_sum(true, true));
+  EXPECT_EQ(quantised_words(once.quantised), "1 x fp8_e4m3");  // a copy of encoded data does not encode again
+  EXPECT_EQ(error_bound(once.quantised), "(1 + 1/28) - 1");
+  EXPECT_EQ(quantised_words(twice.quantised), "2 x fp8_e4m3");
+  EXPECT_EQ(error_bound(twice.quantised), "(1 + 1/28)^2 - 1");
+  EXPECT_DOUBLE_EQ(error_factor(twice.quantised), (1 + 1 / 28.0) * (1 + 1 / 28.0) - 1);
+  EXPECT_EQ(error_bound({1, 0, 3}), "(1 + 1/28) * (1 + 1/254)^3 - 1");
+  EXPECT_EQ(error_bound({}), "0");
+  EXPECT_NE(once.other_order, "");  // plans with other blocks compute other bits
+}
+
+TEST(Facts, EncodedAddendsHaveOtherBits) {
+  EXPECT_TRUE(facts_of(coded_sum(true, true)).rounding.empty());
+  // Each rank adds its own addend as it is and that of its peer encoded, so the two sums differ.
+  EXPECT_EQ(facts_of(coded_sum(false, false)).rounding,
+            std::vector<std::string>{
+                "output[0:1] of rank 1 is added up or encoded in another way than output[0:1] of rank 0"});
+}
+
 /// Each rank adds the four chunks of its own input, in its own order, in one operation or in two.
 Plan add_up(std::vector<Operand> first, std::vector<Operand> second, bool in_two) {
   Plan plan = two_ranks();

@@ -41,6 +41,45 @@ Operand& operand(Plan& plan, uint32_t rank, uint32_t op, uint32_t position) {
   return of.operands[of.ops[op].first_operand + position];
 }
 
+/// Returns all_reduce() with encoded transfers, which has two codecs.
+Plan coded_all_reduce(const Operand& sent, const Operand& read) {
+  Plan plan = collective("allreduce", 1, 1);
+  plan.extension.codecs = {{CodecFormat::fp8_e4m3, 128}, {CodecFormat::int8, 64}};
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    add(block(plan, rank), Opcode::put, {in(0)}, {sent}, {}, ChannelType::memory);
+    control(plan, Opcode::signal, 0, rank);
+    control(plan, Opcode::wait, 0, rank);
+    add(block(plan, rank), Opcode::reduce, {in(0), read}, {out(0)});
+  }
+  return plan;
+}
+
+/// What was written by a codec is read by the same one.
+TEST(Values, CodecsOfWritesAndReads) {
+  EXPECT_EQ(values(coded_all_reduce(coded(at(2, 0)), coded(scratch(0)))), "");
+  const std::string reads = "this reads scratch[0:1] of rank 0 as ",
+                    written = "  it is written here at 1.0.0\n";
+  EXPECT_TRUE(
+      test::has(values(coded_all_reduce(coded(at(2, 0)), scratch(0))),
+                reads + "plain elements, but it holds fp8_e4m3 in blocks of 128 at 0.0.3\n" + written));
+  EXPECT_TRUE(
+      test::has(values(coded_all_reduce(at(2, 0), coded(scratch(0)))),
+                reads + "fp8_e4m3 in blocks of 128, but it holds plain elements at 0.0.3\n" + written));
+  EXPECT_TRUE(
+      test::has(values(coded_all_reduce(coded(at(2, 0)), coded(scratch(0), 1))),
+                reads + "int8 in blocks of 64, but it holds fp8_e4m3 in blocks of 128 at 0.0.3\n" + written));
+}
+
+/// A copy within a place is one that encodes, if the codecs differ.
+TEST(Values, EncodingInPlace) {
+  Plan plan = collective("allgather", 1, 2);
+  plan.extension.codecs = {{CodecFormat::fp8_e4m3, 128}};
+  copy(plan, scratch(0), coded(scratch(0)));
+  nop(plan);
+  copy(plan, scratch(0), out(0));
+  EXPECT_TRUE(test::has(values(plan), "this reads scratch[0:1] of rank 0 as plain elements")) << values(plan);
+}
+
 /// A plan in place may leave out the output, which is then the input.
 TEST(Values, OutputThatIsLeftOut) {
   Plan plan = collective("allreduce", 2, 0);

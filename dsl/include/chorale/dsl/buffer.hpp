@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <optional>
 
 #include "chorale/dsl/common.hpp"
 
@@ -16,9 +17,20 @@ struct Chunk {
   Chunk(int64_t rank, BufferKind buffer, int64_t index, int64_t size)
       : rank(rank), buffer(buffer), index(index), size(size) {}
 
+  /// Returns the same chunks, with their elements encoded: one byte each, and a scale for each block of them.
+  ///
+  ///   scratch[1].encoded({.format = CodecFormat::int8, .block = 64})
+  ///   becomes {"type":"s","index":1,"size":1,"codec":0}
+  ///
+  /// An operation that writes encoded chunks encodes, and one that reads them decodes. Between chunks with
+  /// one codec a copy changes nothing. The chunks are in scratch, and only copy, put, get and reduce take
+  /// them, over memory channels. The elements of a message are then f32, f16 or bf16.
+  Chunk encoded(const Codec&) const;
+
   int64_t rank;
   BufferKind buffer;
   int64_t index, size;
+  std::optional<Codec> codec;
 
  private:
   friend class Recording;

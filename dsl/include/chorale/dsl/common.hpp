@@ -14,6 +14,8 @@
 namespace chorale::dsl {
 
 using chorale::BufferKind;
+using chorale::Codec;
+using chorale::CodecFormat;
 using chorale::Contribution;
 using chorale::Diagnostic;
 using chorale::Diagnostics;

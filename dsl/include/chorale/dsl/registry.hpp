@@ -74,6 +74,10 @@ class Parameters {
   std::string summary_;
 };
 
+/// Declares the parameters `format` and `block`, and returns the codec that they name.
+/// \throws std::invalid_argument if there is no such format, or if no codec has such a block
+Codec codec_of(Parameters&);
+
 /// Builds a program from its parameters. CHORALE_PROGRAM defines such a function.
 using Factory = Program (*)(Parameters&);
 

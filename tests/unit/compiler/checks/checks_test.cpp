@@ -371,6 +371,58 @@ TEST(Pairing, TheHelpSaysWhatToChangeAndOnceHowChannelsPair) {
                    "make a memory channel from rank 1 to rank 0, on which rank 1 signals 1 time"}));
 }
 
+/// Returns the findings after an operation with encoded operands is appended to block 0 of rank 0, in a plan
+/// with codecs of 128 and of 64 elements.
+std::string coded_finding(Opcode code, std::vector<Operand> sources, std::vector<Operand> dests,
+                          ChannelType via = ChannelType::none, uint32_t unit = 0) {
+  return findings([&](Plan& plan) {
+    plan.extension.codecs = {{CodecFormat::fp8_e4m3, 128}, {CodecFormat::int8, 64}};
+    if (unit) {
+      Op& loop = add(block(plan), pipeline);
+      loop.body = 1;
+      loop.unit_bytes = unit;
+      loop.chunks = 1;
+    }
+    add(block(plan), code, std::move(sources), std::move(dests), {}, via);
+  });
+}
+
+TEST(Codecs, ScratchAndThreads) {
+  EXPECT_EQ(coded_finding(copy, {in(0)}, {coded(scratch(0))}), "");
+  EXPECT_EQ(coded_finding(put, {in(0)}, {coded(at(2, 0))}, memory), "");
+  EXPECT_EQ(coded_finding(read_reduce, {in(0), coded(at(2, 0))}, {out(0)}, memory), "");
+  EXPECT_EQ(coded_finding(reduce, {in(0), coded(scratch(0), 1)}, {coded(scratch(1), 1)}), "");
+  EXPECT_EQ(coded_finding(copy, {in(0)}, {coded(out(0))}),
+            "[codecs] dst is encoded in the output buffer, expected scratch\n");
+  EXPECT_EQ(coded_finding(put, {in(0)}, {coded(at(1, 0))}, memory),
+            "[codecs] dst is encoded in the output buffer, expected scratch\n");
+  EXPECT_EQ(coded_finding(put_packets, {coded(scratch(0))}, {at(2, 0)}, memory),
+            "[codecs] src is encoded, but 'put_packets' moves elements as they are\n");
+  EXPECT_EQ(coded_finding(copy, {in(0)}, {coded(scratch(0), 2)}),
+            "[codecs] dst has codec 2, but the plan has 2 codecs\n");
+}
+
+TEST(Codecs, OnePerOperation) {
+  EXPECT_EQ(coded_finding(copy, {coded(scratch(1))}, {coded(scratch(0))}), "");
+  EXPECT_EQ(coded_finding(copy, {coded(scratch(1), 1)}, {coded(scratch(0))}),
+            "[codecs] dst is encoded by codec 0, but another operand by codec 1\n");
+  EXPECT_EQ(findings([](Plan& plan) {
+              plan.extension.codecs = {{CodecFormat::int8, 48}};
+            }),
+            "[codecs] codec 0 has blocks of 48 elements, expected a power of two from 32 to 1024\n");
+}
+
+TEST(Codecs, UnitsOfPipelines) {
+  EXPECT_EQ(coded_finding(copy, {in(0)}, {coded(scratch(0))}, none, 1024), "");
+  EXPECT_EQ(coded_finding(copy, {in(0)}, {scratch(0)}, none, 256), "");
+  // 256 bytes are 64 elements of f32.
+  EXPECT_EQ(coded_finding(copy, {in(0)}, {coded(scratch(0), 1)}, none, 256), "");
+  EXPECT_EQ(coded_finding(copy, {in(0)}, {coded(scratch(0))}, none, 256),
+            "[codecs] dst is encoded in blocks of 128 elements, up to 512 bytes, but the pipeline's unit of "
+            "256 bytes "
+            "cuts a block\n");
+}
+
 TEST(Pairing, PipelinesByTheirTurns) {
   const auto looped = [](Plan& plan, uint32_t rank, Opcode code, uint64_t unit) {
     Op& loop = add(block(plan, rank), pipeline);

@@ -117,6 +117,26 @@ TEST(Json, UnknownKeysAreKept) {
   }
 }
 
+TEST(Json, Codecs) {
+  Plan plan = two_ranks();
+  plan.extension.codecs = {{CodecFormat::fp8_e5m2, 32}, {CodecFormat::int8, 1024}};
+  add(block(plan), Opcode::copy, {coded(scratch(3), 1)}, {scratch(4)});
+  const std::string written = write(plan);
+  EXPECT_NE(written.find(R"("codecs": [{"format":"fp8_e5m2","block":32,"scale":"f32"},)"
+                         R"({"format":"int8","block":1024,"scale":"f32"}])"),
+            std::string::npos);
+  const Plan again = read(written);
+  EXPECT_EQ(again.extension.codecs, plan.extension.codecs);
+  EXPECT_EQ(text(again, 0), R"({"name":"copy","src_buff":[{"type":"s","index":3,"size":1,"codec":1}],)"
+                            R"("dst_buff":[{"type":"s","index":4,"size":1}]})");
+  EXPECT_EQ(write(again), written);
+  // In a plan without codecs it is a key that nobody knows.
+  const Plan other = read(with_ops(R"({"name":"copy","src_buff":[{"type":"i","index":0,"size":1,"codec":7}],)"
+                                   R"("dst_buff":[{"type":"o","index":0,"size":1}]})"));
+  EXPECT_EQ(other.gpus[0].threadblocks[0].operands[0].codec, 0u);
+  EXPECT_NE(text(other, 0).find(R"("codec":7)"), std::string::npos);
+}
+
 TEST(Json, OlderFiles) {
   const Plan plan = read(R"({"name":"n","collective":"allreduce","protocol":"Simple","inplace":true,"gpus":[
     {"id":0,"input_chunks":1,"output_chunks":0,"scratch_chunks":1,"threadblocks":[],

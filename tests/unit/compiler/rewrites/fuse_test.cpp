@@ -1,6 +1,7 @@
 // These tests check what fuse joins, and what it must not join. D2 to D12 are faults of MSCCL++'s compiler
 // that it must not have.
 
+#include <functional>
 #include <utility>
 
 #include "chorale/rewrites.hpp"
@@ -207,6 +208,50 @@ TEST(Fuse, SendsWhatItReduces) {
   add(block(over_port), Opcode::reduce, {in(0), in(1)}, {in(0)});
   add(block(over_port), put, {in(0)}, {at(1, 0)}, {0}, port);
   EXPECT_EQ(after(pass::fuse, over_port), "re put");
+}
+
+/// Returns the words of a block with these two operations in a plan with two codecs.
+std::string joined(const std::function<void(ThreadBlock&)>& ops) {
+  Plan plan = two_ranks();
+  plan.extension.codecs = {{CodecFormat::fp8_e4m3, 128}, {CodecFormat::int8, 64}};
+  ops(block(plan));
+  return after(pass::fuse, plan);
+}
+
+TEST(Fuse, SendsWhatItEncodes) {
+  // What is sent is what the reduction has made, whether it is encoded there or on its way.
+  EXPECT_EQ(joined([](ThreadBlock& block) {
+              add(block, reduce, {in(0), coded(scratch(0))}, {coded(scratch(1))});
+              add(block, put, {coded(scratch(1))}, {coded(at(2, 0))}, {}, memory);
+            }),
+            "res");
+  EXPECT_EQ(joined([](ThreadBlock& block) {
+              add(block, reduce, {in(0), scratch(0)}, {scratch(1)});
+              add(block, put, {scratch(1)}, {coded(at(2, 0))}, {}, memory);
+            }),
+            "res");
+  // A plain sink would get what is not yet encoded.
+  EXPECT_EQ(joined([](ThreadBlock& block) {
+              add(block, reduce, {in(0), coded(scratch(0))}, {coded(scratch(1))});
+              add(block, put, {coded(scratch(1))}, {at(2, 0)}, {}, memory);
+            }),
+            "re put");
+  EXPECT_EQ(joined([](ThreadBlock& block) {
+              add(block, reduce, {in(0), scratch(0)}, {coded(scratch(1))});
+              add(block, reduce, {coded(scratch(1)), scratch(2)}, {coded(scratch(1))});
+            }),
+            "re re");
+  // An operation has one codec.
+  EXPECT_EQ(joined([](ThreadBlock& block) {
+              add(block, put, {in(0)}, {coded(at(2, 0))}, {}, memory);
+              add(block, put, {in(1)}, {coded(at(2, 1), 1)}, {}, memory);
+            }),
+            "put put");
+  EXPECT_EQ(joined([](ThreadBlock& block) {
+              add(block, put, {in(0)}, {coded(at(2, 0))}, {}, memory);
+              add(block, put, {in(1)}, {coded(at(2, 1))}, {}, memory);
+            }),
+            "put");
 }
 
 TEST(Fuse, KeepsAndForwardsPackets) {

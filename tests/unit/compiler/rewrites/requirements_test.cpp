@@ -25,7 +25,7 @@ TEST(MarkRequirements, OnlyWhatMscclppLacks) {
 
 TEST(MarkRequirements, AreTheWordsOfTheTables) {
   EXPECT_EQ(std::vector<std::string>(known_requirements.begin(), known_requirements.end()),
-            (std::vector<std::string>{"reduce_op", "flush", "switch_reduce", "combine_packets"}));
+            (std::vector<std::string>{"reduce_op", "flush", "switch_reduce", "codecs", "combine_packets"}));
 }
 
 TEST(MarkRequirements, AnOperationOfOursIsAMark) {
