@@ -3,10 +3,12 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "chorale/collective.hpp"
 #include "chorale/combine.hpp"
 #include "chorale/did_you_mean.hpp"
+#include "chorale/proof.hpp"
 #include "chorale/splitmix64.hpp"
 #include "chorale/storage.hpp"
 #include "tools/command.hpp"
@@ -28,6 +30,20 @@ constexpr uint64_t below(uint64_t hash, uint64_t range) {
 
 [[noreturn]] void refuse(const std::string& why, const std::string& help = "") {
   throw Failure(Exit::command_wrong, why, help);
+}
+
+/// Returns how far results of a plan with codecs may be from the exact ones, as its proof says.
+/// \param magnitudes  the sum of the largest magnitudes of the addends
+double tolerance_of(const Plan& plan, DType dtype, ReduceOp op, double magnitudes) {
+  if (op == ReduceOp::prod)
+    refuse(
+        "prod cannot be checked for plan '" + plan.name + "', because the error of its codecs has no bound",
+        "use --op sum");
+  const Quantised times = prove_plan(plan, {}, true).facts.quantised;
+  // Each encoding, and the result, is also rounded to the type.
+  const double roundings = 1 + std::accumulate(times.begin(), times.end(), 0);
+  const double rounding = roundings * std::ldexp(1.0, -format(dtype).mantissa - 1);
+  return (error_factor(times) + rounding) * magnitudes;
 }
 
 }  // namespace
@@ -97,6 +113,9 @@ Oracle::Oracle(const Plan& plan, const Case& of) : plan_(plan), case_(of) {
     known_ = unknown_result(plan).empty();
     if (Outcome(plan).leaves_sender_open()) receivers_ = receivers(plan, /*one_storage=*/false);
   }
+  if (plan.extension.codecs.empty()) return;
+  case_.special = false;  // one NaN or infinity would make a whole block NaN
+  tolerance_ = tolerance_of(plan, of.dtype, of.op, exact);
 }
 
 double Oracle::value(uint32_t rank, uint64_t index, uint64_t turn) const {
@@ -161,6 +180,7 @@ std::vector<Pattern> Oracle::outputs(uint32_t rank, uint64_t turn) const {
   if (promises(plan_)) {
     patterns.emplace_back(case_.dtype, case_.output_elements, segment_elements(),
                           [&](uint64_t index) { return expected(rank, index, turn); });
+    patterns.back().accept(tolerance_);
     return patterns;
   }
   if (!receivers_[rank]) return patterns;
@@ -168,6 +188,7 @@ std::vector<Pattern> Oracle::outputs(uint32_t rank, uint64_t turn) const {
   for (uint32_t sender = 0; sender < plan_.ranks(); ++sender) {
     patterns.emplace_back(case_.dtype, case_.output_elements, case_.output_elements,
                           [&](uint64_t index) { return value(sender, index, turn); });
+    patterns.back().accept(tolerance_);
   }
   return patterns;
 }

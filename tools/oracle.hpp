@@ -21,7 +21,8 @@ namespace chorale::tools {
 ///
 /// The data is small integers for sum and avg, and powers of two for prod. Every partial result is then a
 /// value of the type, in any order and with a rounding after every step. So one wrong bit is an error, not
-/// noise. Special values (docs/numbers.md) also have one result in every order. A rank's data repeats after
+/// noise. The result of a plan with codecs may differ from it by the error that the proof of the plan allows.
+/// Special values (docs/numbers.md) also have one result in every order. A rank's data repeats after
 /// Pattern::period elements.
 class Oracle {
  public:
@@ -51,7 +52,7 @@ class Oracle {
   /// Fills a rank's input.
   void fill(uint32_t rank, uint64_t turn, std::byte* input) const;
 
-  /// Compares a rank's output with the expected one, bit for bit.
+  /// Compares a rank's output with the expected one, bit for bit or within the tolerance.
   std::optional<Mismatch> compare(uint32_t rank, uint64_t turn, const std::byte* output) const;
 
  private:
@@ -64,6 +65,7 @@ class Oracle {
   Case case_;
   uint32_t addends_ = 1;  ///< the number of values that are combined into one result
   bool known_ = true, has_post_ = false;
+  double tolerance_ = 0;         ///< of a plan with codecs
   std::vector<bool> receivers_;  ///< by rank, if the program chooses the senders and receivers
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 
 #include "tools/elements.hpp"
@@ -66,6 +67,9 @@ std::optional<Mismatch> Pattern::compare(uint64_t first, const std::byte* found,
     for (uint64_t byte = 0; byte < run; byte += width_) {
       if (std::memcmp(found + at + byte, tile + byte, width_) == 0) continue;
       if (is_any_nan(tile + byte) && is_any_nan(found + at + byte)) continue;
+      if (tolerance_ != 0 &&
+          std::abs(decode(type_, found + at + byte) - decode(type_, tile + byte)) <= tolerance_)
+        continue;
       if (!result) {
         result = {0, (first + at + byte) / width_, 0, decode(type_, found + at + byte),
                   decode(type_, tile + byte)};

@@ -37,13 +37,16 @@ class Pattern {
   /// \param value  is called for the first `period` elements of each segment
   Pattern(DType, uint64_t elements, uint64_t segment_elements, const Value& value);
 
+  /// Makes compare() accept elements that differ by at most `tolerance` from those of the pattern.
+  void accept(double tolerance) { tolerance_ = tolerance; }
+
   uint64_t bytes() const { return elements_ * width_; }
 
   /// Writes the bytes [first, first + bytes), which are whole elements, to `to`. It skips undefined bytes.
   void copy(uint64_t first, std::byte* to, uint64_t bytes) const;
 
-  /// Compares the same bytes, bit for bit; all NaNs of f32 and f64 count as equal. Returns nothing if all are
-  /// right.
+  /// Compares the same bytes, bit for bit, unless accept() was called; all NaNs of f32 and f64 count as
+  /// equal. Returns nothing if all are right.
   std::optional<Mismatch> compare(uint64_t first, const std::byte* found, uint64_t bytes) const;
 
  private:
@@ -58,6 +61,7 @@ class Pattern {
   DType type_;
   uint64_t width_, elements_, segment_;
   std::vector<Tile> tiles_;
+  double tolerance_ = 0;
 };
 
 }  // namespace chorale::tools

@@ -1,5 +1,6 @@
 #include "interpreter.hpp"
 
+#include "coded.hpp"
 #include "executor/lowering/packet_form.hpp"
 #include "port.hpp"
 #include "reduction.hpp"
@@ -36,6 +37,9 @@ struct Sources {
     switch (step.kind) {
       case ProgramStepKind::copy:
         plain = 1;
+        break;
+      case ProgramStepKind::coded:
+        plain = step.n;
         break;
       case ProgramStepKind::unpack:
         packets = 1;
@@ -263,6 +267,13 @@ Stop Interpreter::data(const Page& page, const ProgramStep& step) {
       if (step.plain_sinks == 1 && step.packet_sinks == 0 && plain[0].data == plain_sinks[0].data)
         return Stop::none;  // as the proof assumes, so that others may read it meanwhile
       return move<P>(step, plain[0], plain_sinks, packet_sinks);
+    case ProgramStepKind::coded: {
+      if (step.n == 1 && step.plain_sinks == 1 && plain[0].data == plain_sinks[0].data &&
+          plain[0].valid == plain_sinks[0].valid)
+        return Stop::none;  // as for copy
+      run_coded(group_, step, run_.dtype, plain);
+      return Stop::none;
+    }
     case ProgramStepKind::unpack:
       return move<P>(step, packets[0], plain_sinks, packet_sinks);
     case ProgramStepKind::reduce: {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "chorale/collective.hpp"
 #include "chorale/json.hpp"
@@ -64,13 +65,15 @@ class Builder {
   }
 
   /// Returns the position of a rank's buffer in the image. The image lists each buffer once.
-  uint32_t buffer(uint32_t rank, uint32_t kind) {
+  uint32_t buffer(uint32_t rank, uint32_t kind, bool encoded = false) {
     for (uint32_t at = 0; at < image_.buffers.size(); ++at) {
-      if (image_.buffers[at].rank == rank && image_.buffers[at].kind == kind) return at;
+      const Buffer& known = image_.buffers[at];
+      if (known.rank == rank && known.kind == kind && known.encoded == encoded) return at;
     }
     Buffer of;
     of.rank = rank;
     of.kind = kind;
+    of.encoded = encoded;
     const ScratchBytes scratch = scratch_bytes(use_[rank], layout_);
     if (kind <= uint32_t(BufferKind::output) && layout_.rounds() > 1) {
       of.segment_nominal = layout_.chunks_per_segment * layout_.slice_bytes;
@@ -168,6 +171,11 @@ class Builder {
     }
     add_places(block_->sources(op), row, false);
     add_places(block_->dests(op), row, true);
+    record.codec = codec_of(op);
+    if (record.codec && unit % layout_.block != 0)
+      refuse(fmt::format(
+          "a pipeline whose unit is {} bytes cuts blocks of encoded elements: make it a multiple of {}", unit,
+          layout_.block));
     check_sizes(row, record);
     add_ids(row, record);
     if (op.code == Opcode::pipeline) add_turns(record);
@@ -182,6 +190,21 @@ class Builder {
     image_.records.push_back(record);
   }
 
+  /// Returns Codec::packed() of the only codec of an operation; 0 if no operand is encoded.
+  uint16_t codec_of(const Op& op) const {
+    uint32_t only = 0;
+    for (const std::span<const Operand> operands : {block_->sources(op), block_->dests(op)}) {
+      for (const Operand& operand : operands) {
+        if (!operand.codec) continue;
+        if (operand.codec > plan_.extension.codecs.size())
+          refuse(fmt::format("no codec {}", operand.codec - 1));
+        if (only && only != operand.codec) refuse("its operands are encoded by different codecs");
+        only = operand.codec;
+      }
+    }
+    return only ? plan_.extension.codecs[only - 1].packed() : uint16_t(0);
+  }
+
   void add_turns(image::Record& record) {
     if (op_->unit_bytes == 0 || op_->unit_bytes % dtype_size(dtype_) != 0) {
       refuse(fmt::format("a unit of {} bytes is not a whole number of {} elements", op_->unit_bytes,
@@ -191,7 +214,8 @@ class Builder {
     // A turn ends between packets. The turns of all pipelines of the plan are lengthened by the same factor,
     // because pipelines may count each other's turns.
     uint64_t turn = op_->unit_bytes;
-    if (layout_.packet > unit_bytes) turn = (turn + layout_.packet - 1) / layout_.packet * layout_.packet;
+    const uint64_t grain = std::lcm(layout_.packet, layout_.block);
+    if (grain > unit_bytes && layout_.packet > unit_bytes) turn = (turn + grain - 1) / grain * grain;
     record.body = op_->body;
     record.turn_bytes = turn;
     record.turns = bytes / turn + (bytes % turn != 0 ? 1 : 0);
@@ -251,7 +275,12 @@ class Builder {
       refuse(fmt::format("'{}' ends at chunk {}, but the {} of rank {} has {}", field.name,
                          operand.index + operand.size, buffer_names[size_t(kind)], rank, chunks));
     }
-    if (!is_packet(field.role)) return buffer(rank, uint32_t(kind));
+    if (operand.codec && (kind != BufferKind::scratch || is_packet(field.role) || is_switched(field.role) ||
+                          has_proxy(op_->via))) {
+      refuse(fmt::format("'{}' is encoded, but only threads encode and decode plain chunks of scratch",
+                         field.name));
+    }
+    if (!is_packet(field.role)) return buffer(rank, uint32_t(kind), operand.codec != 0);
     if (kind != BufferKind::scratch) {
       refuse(fmt::format("'{}' is packets, which must be in scratch, not in {}", field.name,
                          buffer_names[size_t(kind)]));

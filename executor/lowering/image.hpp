@@ -27,6 +27,7 @@ struct Buffer {
   uint64_t chunk_bytes = 0;  ///< with rounds: distance between chunks in memory
   uint32_t rank = 0;         ///< the owner
   uint32_t kind = 0;         ///< a BufferKind
+  bool encoded = false;      ///< scratch whose elements are encoded, by the codec of the operation
 };
 
 /// Lists the buffers of the members of a switch channel in rank order. All have the same shape.
@@ -58,6 +59,7 @@ struct Record {
   Opcode code;
   ChannelType via;
   ReduceOp reduce_op;
+  uint16_t codec;  ///< Codec::packed(); 0: no operand is encoded
   uint32_t first_place = 0, sources = 0, dests = 0;
   uint32_t first_id = 0, ids = 0;  ///< in Image::ids: channels, semaphores or the barrier of this rank
   uint32_t group_index = 0, group_size = 0;

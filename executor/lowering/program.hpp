@@ -40,6 +40,9 @@ enum class ProgramStepKind : uint8_t {
   unpack,          ///< copies packets to all sinks
   reduce,          ///< combines plain memory into all sinks
   reduce_packets,  ///< combines packets into all sinks, with plain memory at its place among them
+  /// Combines plain or encoded memory into all sinks, or copies it if there is one source. `n` counts all
+  /// sources, and `own` is Codec::packed().
+  coded,
   // These move whole units of a switch channel by its multicast address, from one place to one place; see
   // multicast_steps.cuh.
   multicast_reduce,  ///< combines at the switch, into plain memory
@@ -120,6 +123,8 @@ struct ProgramPlace {
   /// Marks a place in a peer's input or output. Each round takes another slice of it, so Launch::skip is
   /// added.
   static constexpr uint64_t sliced = uint64_t{1} << 61;
+  /// Is `valid` of a place whose elements are encoded, all of which exist.
+  static constexpr uint64_t encoded = uint64_t{1} << 62;
 
   CHORALE_HD char* settled(uint64_t epoch, char* passed_in, char* passed_out, uint64_t skip = 0,
                            const Gaps& gaps = {}) const {

@@ -49,6 +49,7 @@ class RecordingMachine : public Recording {
     if (buffer == 0) return reinterpret_cast<char*>(ProgramPlace::in);
     if (buffer == 1) return reinterpret_cast<char*>(ProgramPlace::out);
     const image::Buffer& of = image_.buffers[buffer];
+    if (of.encoded) return reinterpret_cast<char*>(reinterpret_cast<uint64_t>(of.base) | encoded_tag);
     if (of.slice_bytes == 0 || !of.base) return of.base;
     return reinterpret_cast<char*>(reinterpret_cast<uint64_t>(of.base) | ProgramPlace::sliced);
   }
@@ -90,6 +91,7 @@ class RecordingMachine : public Recording {
     add(step, source);
     step.step.n = 1;
     add_sinks(step, sink);
+    mark_coded(step);
   }
 
   template <class First, class Other, class Sink>
@@ -104,6 +106,7 @@ class RecordingMachine : public Recording {
     step.step.n = uint16_t(plain || plain_first ? n : 1 + n);
     step.step.own = !plain && plain_first;
     add_sinks(step, sink);
+    mark_coded(step);
   }
 
   template <class Sink>
@@ -373,6 +376,19 @@ class RecordingMachine : public Recording {
     step.packets.push_back({reinterpret_cast<uint64_t>(place.slots), 0, 0});
   }
 
+  /// Makes a step encode and decode if any of its places is encoded, and moves the tag of base() to `valid`.
+  void mark_coded(RecordedStep& step) const {
+    for (ProgramPlace& place : step.plain) {
+      if (!(place.at & encoded_tag)) continue;
+      place.at ^= encoded_tag;
+      place.valid = ProgramPlace::encoded;
+      step.step.kind = ProgramStepKind::coded;
+    }
+    if (step.step.kind != ProgramStepKind::coded) return;
+    step.step.n = uint16_t(step.plain.size() - step.step.plain_sinks);
+    step.step.own = image_.records[first_record() + record()].codec;
+  }
+
   void add_sinks(RecordedStep& step, const Mem& sink) {
     ++step.step.plain_sinks;
     add(step, sink);
@@ -394,6 +410,9 @@ class RecordingMachine : public Recording {
     add_sinks(step, sinks.a);
     add_sinks(step, sinks.b);
   }
+
+  static constexpr uint64_t encoded_tag = uint64_t{1}
+                                          << 60;  ///< no address or tag of ProgramPlace has this bit
 
   static constexpr uint64_t least_turns = 3;  ///< least turns of a loop
 

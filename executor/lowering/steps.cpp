@@ -155,6 +155,12 @@ void mark_whole(std::vector<RecordedStep>& steps, PacketForm packet, bool keep_t
     step.step.bytes = kept_bytes(step);
     if (step.step.bytes == 0) continue;
     step.step.passed = passed_by(step);
+    if (step.step.kind == ProgramStepKind::coded) {
+      // It is not split, because that could cut a block.
+      step.step.whole = whole_bytes(step, 1) == step.step.bytes;
+      split.push_back(std::move(step));
+      continue;
+    }
     const bool lines = packet == PacketForm::ll128 && !step.packets.empty();
     const uint64_t whole = lines ? whole_bytes_of_lines(step) : whole_bytes(step, unit_bytes);
     const bool all = whole == step.step.bytes;
@@ -253,6 +259,11 @@ uint64_t busy_threads(const std::vector<RecordedStep>& steps, PacketForm packet)
     const ProgramStep& step = of.step;
     if (!moves_data(step.kind)) {
       most = std::max<uint64_t>(most, step.n);
+      continue;
+    }
+    // A warp takes a block of elements at a time, which has at least 4 units.
+    if (step.kind == ProgramStepKind::coded) {
+      most = std::max<uint64_t>(most, 8 * units_of(step.bytes));
       continue;
     }
     const bool lines = packet == PacketForm::ll128 && !of.packets.empty();

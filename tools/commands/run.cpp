@@ -129,7 +129,8 @@ void print_table(const Plan& plan, const RunRequest& request, const RunOutcome& 
       std::printf("  %11.2f  %11.2f  %10.3f  %10.3f", middle, least, bandwidth,
                   bandwidth * bus_factor(plan.collective, plan.ranks()));
     }
-    std::printf("  %s\n", result.wrong ? "NO" : checked ? "yes" : "unknown");
+    const char* const right = plan.extension.codecs.empty() ? "yes" : "in bound";
+    std::printf("  %s\n", result.wrong ? "NO" : checked ? right : "unknown");
   }
   std::fflush(stdout);
 }
