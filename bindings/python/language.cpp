@@ -132,6 +132,20 @@ void declare_buffers(py::module_& module) {
   py::class_<dsl::Chunk>(module, "Chunk", "Names `size` chunks of a buffer of a rank, from chunk `index` on.")
       .def(py::init<int64_t, BufferKind, int64_t, int64_t>(), py::arg("rank"), py::arg("buffer"),
            py::arg("index"), py::arg("size"))
+      .def(
+          "encoded",
+          [](const dsl::Chunk& self, const std::string& format, uint32_t block) {
+            for (const CodecFormat known : all_codec_formats)
+              if (format == codec_format_name(known)) return self.encoded({known, block});
+            std::string words;
+            for (const CodecFormat known : all_codec_formats)
+              words += fmt::format("{}'{}'", words.empty() ? "" : ", ", codec_format_name(known));
+            throw py::value_error(fmt::format("format is '{}', but must be one of {}", format, words));
+          },
+          py::arg("format"), py::arg("block") = 128,
+          "Returns the same chunks, with their elements encoded: one byte each, and an f32 scale for each "
+          "`block` of\n"
+          "them, which is a power of two from 32 to 1024. Raises ValueError for an unknown format.")
       .def_readonly("rank", &dsl::Chunk::rank)
       .def_readonly("buffer", &dsl::Chunk::buffer)
       .def_readonly("index", &dsl::Chunk::index)
@@ -139,7 +153,7 @@ void declare_buffers(py::module_& module) {
       .def("__eq__",
            [](const dsl::Chunk& self, const dsl::Chunk& other) {
              return self.rank == other.rank && self.buffer == other.buffer && self.index == other.index &&
-                    self.size == other.size;
+                    self.size == other.size && self.codec == other.codec;
            })
       .def("__hash__",
            [](const dsl::Chunk& self) {

@@ -143,6 +143,8 @@ py::dict facts(const PlanObject& self) {
   all["rounding"] = known.rounding;
   all["order"] = known.order;
   all["other_order"] = known.other_order;
+  all["quantised"] = quantised_words(known.quantised);
+  all["error_bound"] = error_bound(known.quantised);
   return all;
 }
 
@@ -315,7 +317,8 @@ void declare_plan(py::module_& module) {
       .def("facts", &facts,
            "Returns what is true of a plan that was proved, as docs/proof.md describes it: a dictionary with "
            "bounded, "
-           "launches, scratch_copies, entry_guarded, exit_quiescent, rounding, order, other_order.\n\nRaises "
+           "launches, scratch_copies, entry_guarded, exit_quiescent, rounding, order, other_order, "
+           "quantised, error_bound.\n\nRaises "
            "FindingsError if it is wrong.")
       .def("show", &show, py::arg("rank") = py::none(), py::arg("block") = py::none(),
            "Returns the plan in words, as `chorale show` prints it.")

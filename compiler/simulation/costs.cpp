@@ -20,7 +20,8 @@ double bytes_of(const Move& move, double atom_bytes, const Layout& layout) {
          valid_until(double(move.begin) * atom_bytes, layout);
 }
 
-Cost cost_of(const Move& move, double bytes, const Machine& machine, PacketForm form) {
+/// \param coded_part  the bytes of an encoded operand, relative to those of a plain one
+Cost cost_of(const Move& move, double bytes, const Machine& machine, PacketForm form, double coded_part) {
   const PacketPayload payload = payload_of(form);
   const double stored = bytes * payload.stored / payload.bytes;
   Cost cost;
@@ -31,20 +32,25 @@ Cost cost_of(const Move& move, double bytes, const Machine& machine, PacketForm 
   const int operands = move.reads + move.writes + move.gets + move.puts + move.packet_reads +
                        move.packet_writes + move.packet_puts;
   cost.latency_ns += machine.operand_ns * std::max(0, operands - 2);
-  cost.block_ns = bytes * (move.reads / machine.block_read_gb_s + move.writes / machine.block_write_gb_s +
-                           move.gets / machine.block_get_gb_s + move.puts / machine.block_put_gb_s +
+  // Encoded operands count as the part of an operand that they are.
+  const auto whole = [&](uint16_t operands, uint16_t coded) { return operands - coded * (1 - coded_part); };
+  const double reads = whole(move.reads, move.coded_reads), writes = whole(move.writes, move.coded_writes),
+               gets = whole(move.gets, move.coded_gets), puts = whole(move.puts, move.coded_puts);
+  cost.block_ns = bytes * (reads / machine.block_read_gb_s + writes / machine.block_write_gb_s +
+                           gets / machine.block_get_gb_s + puts / machine.block_put_gb_s +
                            move.combined / machine.block_reduce_gb_s) +
                   stored * (move.packet_reads / machine.block_packet_read_gb_s +
                             (move.packet_writes + move.packet_puts) / machine.block_packet_write_gb_s);
-  cost.memory_ns = ((move.reads + move.writes) * bytes + (move.packet_reads + move.packet_writes) * stored) /
-                   machine.memory_gb_s;
+  cost.memory_ns =
+      ((reads + writes) * bytes + (move.packet_reads + move.packet_writes) * stored) / machine.memory_gb_s;
   const auto set_traffic = [&](Peer::Traffic of, double over, double rate) {
     cost.traffic_ns[size_t(of)] = over / rate;
     cost.peer_memory_ns[size_t(of)] = over / machine.memory_gb_s;
     cost.traffic_bytes[size_t(of)] = over;
   };
-  set_traffic(Peer::Traffic::get, bytes, machine.link_get_gb_s);
-  set_traffic(Peer::Traffic::put, bytes, machine.link_put_gb_s);
+  // A move has one size per kind of traffic: the mean of its operands.
+  set_traffic(Peer::Traffic::get, move.gets ? bytes * gets / move.gets : bytes, machine.link_get_gb_s);
+  set_traffic(Peer::Traffic::put, move.puts ? bytes * puts / move.puts : bytes, machine.link_put_gb_s);
   set_traffic(Peer::Traffic::packets, stored, machine.link_packet_gb_s);
   cost.copy_engine_ns = bytes / machine.link_copy_engine_gb_s;
   return cost;
@@ -53,12 +59,13 @@ Cost cost_of(const Move& move, double bytes, const Machine& machine, PacketForm 
 }  // namespace
 
 std::vector<Cost> list_costs(const Recording& recording, const Layout& layout, const Machine& machine,
-                             PacketForm form) {
+                             PacketForm form, const std::vector<double>& coded_parts) {
   const double atom_bytes = double(layout.chunk_bytes) / double(recording.message.chunk);
   std::vector<Cost> costs;
   costs.reserve(recording.moves.size());
   for (const Move& move : recording.moves)
-    costs.push_back(cost_of(move, bytes_of(move, atom_bytes, layout), machine, form));
+    costs.push_back(cost_of(move, bytes_of(move, atom_bytes, layout), machine, form,
+                            move.codec ? coded_parts[move.codec - 1] : 1));
   return costs;
 }
 

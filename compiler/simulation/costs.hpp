@@ -24,6 +24,9 @@ struct Cost {
 };
 
 /// Returns the costs of Recording::moves.
-std::vector<Cost> list_costs(const Recording&, const Layout&, const Machine&, PacketForm);
+/// \param coded_parts  by codec of the plan: the bytes of an encoded block, relative to those of the plain
+/// one
+std::vector<Cost> list_costs(const Recording&, const Layout&, const Machine&, PacketForm,
+                             const std::vector<double>& coded_parts);
 
 }  // namespace chorale::simulation

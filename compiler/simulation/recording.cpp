@@ -22,7 +22,8 @@ struct MoveHash {
     for (const uint64_t part :
          {uint64_t(move.reads), uint64_t(move.writes), uint64_t(move.gets), uint64_t(move.puts),
           uint64_t(move.packet_reads), uint64_t(move.packet_writes), uint64_t(move.packet_puts),
-          uint64_t(move.combined), uint64_t(move.buffer)})
+          uint64_t(move.coded_reads), uint64_t(move.coded_writes), uint64_t(move.coded_gets),
+          uint64_t(move.coded_puts), uint64_t(move.codec), uint64_t(move.combined), uint64_t(move.buffer)})
       hash = (hash ^ part) * 0x9e3779b97f4a7c15u;
     return size_t(hash ^ (hash >> 32));
   }
@@ -168,6 +169,11 @@ class Recorder : public proof::Observer {
                         : access.write ? (here ? move.writes : move.puts)
                                        : (here ? move.reads : move.gets);
       ++count;
+      if (access.codec) {
+        move.codec = access.codec;
+        ++(access.write ? (here ? move.coded_writes : move.coded_puts)
+                        : (here ? move.coded_reads : move.coded_gets));
+      }
       if (access.buffer == BufferKind::scratch || access.packets || move.buffer != BufferKind::scratch)
         continue;
       move.buffer = access.buffer;

@@ -16,6 +16,8 @@ namespace chorale::simulation {
 struct Move {
   uint16_t reads = 0, writes = 0, gets = 0, puts = 0;  ///< plain operands, here and at peers
   uint16_t packet_reads = 0, packet_writes = 0, packet_puts = 0;
+  uint16_t coded_reads = 0, coded_writes = 0, coded_gets = 0, coded_puts = 0;  ///< those that are encoded
+  uint8_t codec = 0;                        ///< as Operand::codec; 0: none is encoded
   uint16_t combined = 0;                    ///< operands that are combined with another
   BufferKind buffer = BufferKind::scratch;  ///< input or output: where the end of the message cuts it
   uint64_t begin = 0, end = 0;              ///< atoms of that buffer; for scratch, from 0

@@ -61,7 +61,10 @@ Simulation Simulator::simulate(const SimulatedCall& call, const Machine& machine
                      recording->message.unit == message->unit && recording->message.bytes == message->bytes;
   if (!known) recording = record(plan, *message);
 
-  const std::vector<Cost> costs = list_costs(*recording, layout, machine, form);
+  std::vector<double> coded_parts;
+  for (const Codec& codec : plan.extension.codecs)
+    coded_parts.push_back(double(codec.block_bytes()) / double(codec.block * dtype_size(call.dtype)));
+  const std::vector<Cost> costs = list_costs(*recording, layout, machine, form, coded_parts);
   Times times = run(*recording, costs, machine, plan.ranks(), call.spans);
   Simulation result;
   result.launch_ns = launch_ns(plan, machine, call.eager);
