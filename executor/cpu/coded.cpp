@@ -99,7 +99,7 @@ void run_as(const Group& group, const ProgramStep& step, uint32_t block, const M
 }  // namespace
 
 void run_coded(const Group& group, const ProgramStep& step, DType type, const Mem* memory) {
-  const Codec codec = Codec::unpacked(step.own);
+  const Codec codec = unpacked(step.own);
   const auto run = [&](auto element) {
     using T = typename decltype(element)::type;
     with_codec_format(codec.format, [&](auto format) {

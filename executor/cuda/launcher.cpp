@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "chorale/block_threads.hpp"
+#include "chorale/layout.hpp"
 #include "chorale/next_launch.hpp"
 #include "chorale/resident.cuh"
 #include "executor/cuda/device/error.hpp"
@@ -64,6 +65,18 @@ ChosenKernel ChosenKernel::of(const Plan& plan, const Call& call) {
         "plan '{}': with switch_channels = multicast there is no kernel for {} and packets of form "
         "{}: set packet = ll16, or switch_channels = peer",
         plan.name, dtype_name(call.dtype), packet_form_names[size_t(call.packet)]));
+  }
+  if (!plan.extension.codecs.empty()) {
+    // Without packets their form does not matter.
+    const PacketForm packet = sends_packets(plan) ? call.packet : PacketForm::ll16;
+    chosen.interpreters.any =
+        call.multicast && SwitchUse(plan).any() ? nullptr : coded_interpreter_of(call.dtype, packet);
+    if (!chosen.interpreters.any)
+      throw UsageError(fmt::format(
+          "plan '{}': there is no kernel that encodes {}, with packets of form {}{}: set packet = ll16, and "
+          "switch_channels = peer",
+          plan.name, dtype_name(call.dtype), packet_form_names[size_t(packet)],
+          call.multicast ? " and multicast" : ""));
   }
   chosen.threads = uint32_t(std::clamp<uint64_t>(up(plan.threads_per_block, 32), 32, most_block_threads));
   return chosen;

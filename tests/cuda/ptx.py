@@ -217,6 +217,13 @@ template __global__ void cuda::interpret<bf16, LL16, MulticastSteps>(const __gri
 """
 
 
+CODED_INTERPRETER = """#include "executor/cuda/kernels/coded_steps.cuh"
+using namespace chorale;
+using namespace chorale::cuda;
+template __global__ void cuda::interpret<bf16, LL16, CodedSteps>(const __grid_constant__ Launch);
+"""
+
+
 def compile_interpreter(nvcc, root, arch, text):
     """Returns the PTX of a source, and what the assembler reports for it."""
     with tempfile.TemporaryDirectory() as folder:
@@ -237,6 +244,7 @@ def interpreter_checks(nvcc, root, arch):
     yield from checks_of_interpreters("interpret", ptx, said, kernels=4, spills=300)
     yield "interpret: no multicast", not re.search(r"\bmultimem\b|multicast", ptx)
     yield "interpret: one name is enough for its memory", "fence.proxy" not in ptx
+    yield "interpret: nothing is encoded", "run_coded" not in ptx
 
 
 def multicast_interpreter_checks(nvcc, root, arch):
@@ -257,6 +265,23 @@ def multicast_interpreter_checks(nvcc, root, arch):
             LOAD_REDUCE + instruction for dtype, _, instruction in multimem_rows() if dtype == "bf16"}
     for text in functions:
         yield "multicast interpreter: accesses by switches are fenced from those by other addresses", is_fenced(text)
+
+
+def coded_interpreter_checks(nvcc, root, arch):
+    """Does the same for a kernel with the steps that encode and decode."""
+    ptx, said = compile_interpreter(nvcc, root, arch, CODED_INTERPRETER)
+    # As in the multicast interpreter, there are calls in the loop over steps.
+    yield from checks_of_interpreters("coded interpreter", ptx, said, kernels=1, spills=600)
+    steps = re.findall(r"run_coded\w*Lj(\d+)E[\s\S]*?(\d+) bytes spill stores, (\d+) bytes spill loads", said)
+    yield "coded interpreter: each format has functions for short and for long blocks", sorted(
+        {rounds for rounds, _, _ in steps}) == ["1", "8"]
+    yield "coded interpreter: short blocks stay in registers", all(
+        int(stores) + int(loads) < 64 for rounds, stores, loads in steps if rounds == "1")
+    # The assembler may join other products with an addition. The CPU rounds between the two.
+    functions = [text for text in re.split(r"^(?=\.(?:visible |weak )?\.?(?:func|entry)\b)", ptx, flags=re.M)
+                 if "run_coded" in text.split("(", 1)[0] and "{" in text]
+    yield "coded interpreter: decoding rounds its products", len(functions) == 12 and all(
+        "mul.rn.f32" in text for text in functions)
 
 
 def checks_of_interpreters(what, ptx, said, kernels, spills):
@@ -289,7 +314,8 @@ def main():
     ptx, of = compile_ptx(sys.argv[1], sys.argv[2], arch)
     failed = False
     everything = itertools.chain(checks(ptx, of), interpreter_checks(sys.argv[1], sys.argv[2], arch),
-                                 multicast_interpreter_checks(sys.argv[1], sys.argv[2], arch))
+                                 multicast_interpreter_checks(sys.argv[1], sys.argv[2], arch),
+                                 coded_interpreter_checks(sys.argv[1], sys.argv[2], arch))
     for name, holds in everything:
         print("ok    " if holds else "FAILED", name)
         failed |= not holds

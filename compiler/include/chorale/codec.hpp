@@ -59,11 +59,9 @@ struct Codec {
   /// Returns the bytes of an encoded block. The scale follows the elements.
   constexpr uint64_t block_bytes() const { return block + sizeof(float); }
 
-  /// Returns the codec as a number that is not 0, for records of device programs.
+  /// Returns the codec as a number that is not 0, for records of device programs. unpacked() of
+  /// device/codec.hpp reads it.
   constexpr uint16_t packed() const { return uint16_t((block << 4) | (uint32_t(format) + 1)); }
-  static constexpr Codec unpacked(uint16_t packed) {
-    return {CodecFormat((packed & 15) - 1), uint32_t(packed >> 4)};
-  }
 
   friend constexpr bool operator==(const Codec& a, const Codec& b) {
     return a.format == b.format && a.block == b.block;

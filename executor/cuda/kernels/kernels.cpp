@@ -12,6 +12,10 @@ KERNEL(none)
 KERNEL(none)
 #undef KERNEL
 
+#define KERNEL(dtype) const void* coded_interpreter_##dtype();
+#include "coded_dtypes.inc"  // one row per dtype of these whose elements can be encoded
+#undef KERNEL
+
 Interpreters interpreters_of(DType dtype, PacketForm packet, bool reduces) {
   if (!reduces) return interpreters_none(uint32_t(packet));
   switch (dtype) {
@@ -33,6 +37,19 @@ const void* multicast_interpreter_of(DType dtype, PacketForm packet, bool reduce
   case DType::name: \
     return multicast_interpreter_##name();
 #include "multicast_dtypes.inc"
+#undef KERNEL
+    default:
+      return nullptr;
+  }
+}
+
+const void* coded_interpreter_of(DType dtype, PacketForm packet) {
+  if (packet != PacketForm::ll16) return nullptr;
+  switch (dtype) {
+#define KERNEL(name) \
+  case DType::name: \
+    return coded_interpreter_##name();
+#include "coded_dtypes.inc"
 #undef KERNEL
     default:
       return nullptr;

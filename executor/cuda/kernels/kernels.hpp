@@ -20,6 +20,10 @@ Interpreters interpreters_of(DType dtype, PacketForm packet, bool reduces);
 /// multicast does not combine the dtype, or if the library was built without it.
 const void* multicast_interpreter_of(DType dtype, PacketForm packet, bool reduces);
 
+/// Returns the kernel with the steps that encode and decode, see coded_steps.cuh. Null if `packet` is not
+/// ll16, if elements of the dtype are not encoded, or if the library was built without it.
+const void* coded_interpreter_of(DType dtype, PacketForm packet);
+
 /// Loads the kernel of enqueue_average(). Otherwise CUDA loads it in the first call, and may then wait for
 /// all streams. A kernel in one of them may wait for a peer, which waits for this rank.
 cudaError_t load_average();

@@ -55,6 +55,33 @@ TEST(Bindings, RunTheKernelForTheirProgramAndBuffers) {
   EXPECT_EQ(said, std::vector<std::string>(2, "good"));
 }
 
+/// Plans that encode run in a kernel of their own, in each form of packets as they have none.
+TEST(Bindings, RunTheKernelThatEncodes) {
+  const auto said = on_processes(2, [](World& world) -> std::string {
+    Config config;
+    config.backend = "cuda";
+    Executor executor(world, config);
+    char* const data = static_cast<char*>(executor.allocate(8192));
+    const Plan plan = load(std::string(CHORALE_SOURCE_DIR) + "/plans/shipped/allreduce_quantised_2.json");
+    Arguments arguments{.in = data, .out = data + 4096, .bytes = 4096, .dtype = DType::bf16};
+    for (const PacketForm form : {PacketForm::ll8, PacketForm::ll16, PacketForm::ll128}) {
+      arguments.packet = form;
+      executor.execute(plan, arguments);
+      executor.synchronize();
+      if (fake::last_kernel() != "coded interpreter") return fake::last_kernel();
+    }
+    arguments.dtype = DType::i32;
+    try {
+      executor.execute(plan, arguments);
+      return "integers are encoded";
+    } catch (const UsageError& error) {
+      const std::string why = error.what();
+      return why.find("for f32, f16 and bf16, not for i32") != std::string::npos ? "good" : why;
+    }
+  });
+  EXPECT_EQ(said, std::vector<std::string>(2, "good"));
+}
+
 /// One rank allocates its output anew, and binds another call with it. That closes the old output on its
 /// peer, and the peer's binding of the first call becomes useless, too.
 TEST(Bindings, OfMemoryThatAPeerHasFreedServeNoCall) {

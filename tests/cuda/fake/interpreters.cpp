@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "chorale/codec.hpp"
 #include "executor/cpu/interpreter.hpp"
 #include "executor/cpu/reduction.hpp"
 #include "executor/cuda/kernels/kernels.hpp"
@@ -207,6 +208,9 @@ Interpreters interpreters_of(DType dtype, PacketForm packet, bool) {
           packet == PacketForm::ll128 ? nullptr : kernel_of(dtype, packet, Kernel::exchanges)};
 }
 const void* multicast_interpreter_of(DType, PacketForm, bool) { return nullptr; }
+const void* coded_interpreter_of(DType dtype, PacketForm packet) {
+  return has_codecs(dtype) && packet == PacketForm::ll16 ? kernel_of(dtype, packet, Kernel::all) : nullptr;
+}
 cudaError_t load_average() { return cudaSuccess; }
 cudaError_t enqueue_average(void* elements, uint64_t n, DType dtype, uint32_t ranks, cudaStream_t stream) {
   enqueue(stream,

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "chorale/codec.hpp"
 #include "executor/cpu/reduction.hpp"
 #include "executor/cuda/kernels/kernels.hpp"
 #include "streams.hpp"
@@ -11,7 +12,7 @@
 namespace chorale::test::fake {
 namespace {
 
-constexpr char any = 0, exchange = 0, exchange_parts = 0, multicast = 0;
+constexpr char any = 0, exchange = 0, exchange_parts = 0, multicast = 0, coded = 0;
 
 struct Last {
   const void* kernel = nullptr;
@@ -31,6 +32,7 @@ std::string last_kernel() {
          : kernel == &exchange       ? "exchange"
          : kernel == &exchange_parts ? "exchange of parts"
          : kernel == &multicast      ? "multicast interpreter"
+         : kernel == &coded          ? "coded interpreter"
                                      : "none";
 }
 
@@ -45,6 +47,9 @@ using namespace test::fake;
 Interpreters interpreters_of(DType, PacketForm, bool) { return {&any, &exchange, &exchange_parts}; }
 const void* multicast_interpreter_of(DType, PacketForm packet, bool) {
   return packet == PacketForm::ll16 ? &multicast : nullptr;
+}
+const void* coded_interpreter_of(DType dtype, PacketForm packet) {
+  return has_codecs(dtype) && packet == PacketForm::ll16 ? &coded : nullptr;
 }
 cudaError_t load_average() { return cudaSuccess; }
 cudaError_t enqueue_average(void*, uint64_t, DType, uint32_t, cudaStream_t) { return cudaSuccess; }

@@ -22,6 +22,9 @@ inline constexpr float most_encoded = 0;
   inline constexpr float most_encoded<element> = most;
 #include "chorale/codecs.def"
 
+/// Returns the codec of Codec::packed().
+CHORALE_HD Codec unpacked(uint16_t packed) { return {CodecFormat((packed & 15) - 1), uint32_t(packed >> 4)}; }
+
 /// Returns the larger one of `largest`, the largest magnitude so far, and the magnitude of another element.
 CHORALE_HD float larger_magnitude(float largest, float value) {
   return combine<ReduceOp::max>(largest, value < 0 ? -value : value);
