@@ -53,9 +53,8 @@ bool names_collective(const std::string& what);
 /// \throws Failure command_wrong
 void refuse_collective(const std::string& what);
 
-/// Returns the shipped plans of a collective, checked and ordered by name. If none is shipped for this number
-/// of ranks, it makes them.
-/// \throws Failure if there are none
+/// Returns the shipped plans of a collective that do not encode, checked and ordered by name. If none is
+/// shipped for this number of ranks, it makes them. \throws Failure if there are none
 std::vector<NamedPlan> shipped_plans(const std::string& collective, uint32_t ranks);
 
 /// Finds the plans of every word, for one number of ranks. If an algorithm can also run in place, that plan

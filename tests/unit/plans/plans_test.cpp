@@ -151,9 +151,9 @@ TEST(MakePlan, SaysWhatItCannotMake) {
 TEST(Model, FindsWhatIsMissing) {
   using chorale::Opcode;
   // Start barriers are the first wait, end barriers the second.
-  for (const char* name :
-       {"allreduce_all_pairs", "allgather_direct", "allgather_by_peer", "alltoall_direct", "alltoall_by_peer",
-        "reducescatter_direct", "allreduce_staged", "reducescatter_staged"}) {
+  for (const char* name : {"allreduce_all_pairs", "allgather_direct", "allgather_by_peer", "alltoall_direct",
+                           "alltoall_by_peer", "reducescatter_direct", "allreduce_staged",
+                           "reducescatter_staged", "allgather_quantised", "allreduce_quantised"}) {
     EXPECT_NE(first_failure(without(name, "3", Opcode::wait, 0), 100), "")
         << name << " without its start barrier";
     EXPECT_NE(first_failure(without(name, "3", Opcode::wait, 1), 100), "")
