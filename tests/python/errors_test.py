@@ -68,6 +68,8 @@ class Errors(unittest.TestCase):
             self.plan.simulate(1024, machine="my_machine")
         with self.refused(ValueError, "'float'", "f32"):
             self.plan.simulate(1024, dtype="float")
+        with self.refused(ValueError, "'fp4'", "'fp8_e4m3', 'fp8_e5m2', 'int8'"):
+            Chunk(0, BufferType.scratch, 0, 1).encoded("fp4")
         with self.refused(ValueError, "'ll9'", "ll8, ll16, ll128"):
             self.plan.simulate(1024, packet="ll9")
         with self.refused(chorale.UsageError, "1"):

@@ -82,6 +82,26 @@ class Plans(unittest.TestCase):
         self.assertEqual(plan.facts()["launches"] > 0, True)
         self.assertEqual(ring().facts()["bounded"], False)
 
+    def test_codecs(self):
+        with CollectiveProgram("codecs", AllGather(2, 1, False), 2) as program:
+            slots = [Buffer(rank, 2) for rank in range(2)]
+            for rank in range(2):
+                me, channel = Rank(rank), MemoryChannel(1 - rank, rank)
+                mine = slots[rank][rank].encoded("int8", block=64)
+                self.assertNotEqual(mine, slots[rank][rank])
+                me.copy(mine, me.get_input_buffer()[0], tb=0)
+                channel.signal(tb=0, relaxed=True)
+                channel.wait(tb=0, relaxed=True)
+                channel.put(slots[1 - rank][rank].encoded("int8", block=64), mine, tb=0)
+                channel.signal(tb=0)
+                channel.wait(tb=0)
+                for part in range(2):
+                    me.copy(me.get_output_buffer()[part], slots[rank][part].encoded("int8", block=64), tb=0)
+        plan = program.compile()
+        self.assertEqual(plan.check(), [])
+        self.assertEqual(plan.facts()["quantised"], "1 x int8")
+        self.assertEqual(plan.facts()["error_bound"], "(1 + 1/254) - 1")
+
     def test_check(self):
         self.assertEqual(ring().check(), [])
         text = json.loads(ring().to_json())

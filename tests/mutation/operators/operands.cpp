@@ -59,6 +59,20 @@ void elsewhere(const Plan& plan, Sites& out, Choose&& choose) {
   });
 }
 
+/// Gives every encoded operand another number of a codec.
+/// \param next  returns it for the present one; 0: the operand becomes plain
+template <class Next>
+void change_codecs(const Plan& plan, Sites& out, Next&& next) {
+  each_operand(plan, [&](const OpPlace& at, const Gpu&, const ThreadBlock&, const Op& op, const Field& field,
+                         const Operand& operand, size_t position) {
+    const uint32_t codec = operand.codec ? next(operand.codec) : 0;
+    if (codec == operand.codec) return;
+    out.add(
+        at, [=](Edit& edit) { change_operand(edit, at, position, [&](Operand& of) { of.codec = codec; }); },
+        operand_text(field, op, position));
+  });
+}
+
 using Target = std::pair<uint32_t, BufferKind>;
 
 }  // namespace
@@ -84,6 +98,14 @@ void make::wrong_remote_buffer(const Plan& plan, Sites& out) {
     }
     return Target{now.rank, now.buffer};
   });
+}
+
+void make::drop_codec(const Plan& plan, Sites& out) {
+  change_codecs(plan, out, [](uint32_t) { return 0u; });
+}
+void make::other_codec(const Plan& plan, Sites& out) {
+  const uint32_t codecs = uint32_t(plan.extension.codecs.size());
+  change_codecs(plan, out, [=](uint32_t codec) { return codec % codecs + 1; });
 }
 
 void make::halve_size(const Plan& plan, Sites& out) {

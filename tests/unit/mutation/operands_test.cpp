@@ -54,6 +54,29 @@ TEST(Operator, wrong_remote_buffer) {
 )");
 }
 
+/// Returns put() to the peer's scratch, encoded, in a plan with two codecs.
+Plan coded_put() {
+  Plan plan = empty_plan();
+  plan.extension.codecs = {{CodecFormat::fp8_e4m3, 128}, {CodecFormat::int8, 64}};
+  add(block(plan), Opcode::put, {in(7)}, {coded(at(2, 2))}, {}, ChannelType::memory);
+  return plan;
+}
+
+TEST(Operator, drop_codec) {
+  EXPECT_EQ(mutants("drop_codec", coded_put()), R"(
+- 0.0 put input[7:8] -> scratch[2:3] of rank 1 by codec 0 (memory)
++ 0.0 put input[7:8] -> scratch[2:3] of rank 1 (memory)
+)");
+  EXPECT_EQ(mutants("drop_codec", put()), "\n") << "nothing is encoded";
+}
+
+TEST(Operator, other_codec) {
+  EXPECT_EQ(mutants("other_codec", coded_put()), R"(
+- 0.0 put input[7:8] -> scratch[2:3] of rank 1 by codec 0 (memory)
++ 0.0 put input[7:8] -> scratch[2:3] of rank 1 by codec 1 (memory)
+)");
+}
+
 TEST(Operator, halve_size) {
   const auto chunks = [](const Plan& plan) { return std::to_string(plan.gpus[1].chunks[1]) + " chunks\n"; };
   EXPECT_EQ(mutants("halve_size", put(4), chunks), R"(
