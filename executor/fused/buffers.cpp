@@ -59,10 +59,13 @@ Buffers::Buffers(World& world, const Setup& setup, const Needs& needs)
   agree_on(world, name_, fmt::format("{}, {}", needs.sizes, text_of(setup)));
   require(needs.has_form,
           fmt::format("there is no form {} of it, only {}", name_of(setup.form), needs.forms));
+  require(needs.wrong.empty(), needs.wrong);
   require(capacity_ != 0, fmt::format("it is made for 0 bytes ({}), expected more", needs.sizes));
   // So a block index and a number of barriers have no overflow, and no transport refuses the channels.
   require(setup.blocks <= 512, fmt::format("blocks is {}: it must be at most 512", setup.blocks));
   const bool on_host = setup.space == Space::host;
+  require(on_host || (setup.threads % 32 == 0 && setup.threads <= 512),
+          fmt::format("threads is {}: on GPUs it must be a multiple of 32, and at most 512", setup.threads));
   const auto in_factors = [this](uint32_t blocks) { return std::max(blocks / factor_ * factor_, factor_); };
   other_blocks_ = in_factors(setup.blocks != 0 ? setup.blocks : on_host ? 4 : 128);
   packet_blocks_ =
@@ -70,7 +73,8 @@ Buffers::Buffers(World& world, const Setup& setup, const Needs& needs)
   RendezvousOptions options;
   options.space = setup.space;
   options.depth = 2;
-  options.max_channels = setup.form == Form::tiles ? other_blocks_ : packet_blocks_;
+  // If blocks are divided among peers, each peer has its own channel 0.
+  options.max_channels = (setup.form == Form::tiles ? other_blocks_ : packet_blocks_) / factor_;
   options.per_peer_bytes = uint64_t(options.max_channels) * options.depth * needs.slot_bytes;
   if (needs.packets != 0 && world.ranks() <= 16) {
     packet_room_ = round_up(needs.packets / packet_blocks_ + needs.grain + 1, 16);

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "executor/system/round_up.hpp"
 
 namespace chorale::fused {
@@ -16,9 +14,7 @@ GatherPermute::GatherPermute(World& world, uint64_t max_rows, uint64_t max_row_b
         needs.has_form = setup.form != Form::tiles && setup.form != Form::packets_twice;
         needs.sizes = fmt::format("{} rows of {} bytes", max_rows, max_row_bytes);
         needs.capacity = max_rows * round_up(max_row_bytes, unit_bytes);
-        needs.packets = setup.form == Form::window    ? 0
-                        : setup.form == Form::by_size ? std::min(needs.capacity, PacketLimits{}.sent)
-                                                      : needs.capacity;
+        needs.packets = packets_for(setup.form, needs.capacity, PacketLimits{}.sent);
         needs.grain = needs.packets;  // all rows may be one unit long, and then one block has them
         needs.window = needs.capacity;
         needs.signals = 1;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "chorale/error.hpp"
 #include "executor/system/round_up.hpp"
 
 namespace chorale::fused {
@@ -17,12 +16,7 @@ uint64_t bytes_of_scales(uint64_t elements, uint32_t block) {
   return round_up(bytes_of_codes(elements, block) / block * sizeof(float), unit_bytes);
 }
 
-/// Returns the block, or throws if blocks cannot have this size.
-uint32_t checked(const char* name, uint32_t block) {
-  if (block >= 16 && block <= 512 && (block & (block - 1)) == 0) return block;
-  throw UsageError(
-      fmt::format("{}: block is {}: it must be 16, 32, 64, 128, 256 or 512 elements", name, block));
-}
+bool possible(uint32_t block) { return block >= 16 && block <= 512 && std::has_single_bit(block); }
 
 }  // namespace
 
@@ -30,19 +24,21 @@ Quantised::Quantised(const char* name, World& world, uint64_t max_elements, uint
                      const Setup& setup, bool sums)
     : Buffers(world, setup,
               [&] {
-                checked(name, block);
                 Needs needs;
                 needs.name = name;
                 needs.forms = "packets and window";
                 needs.has_form = setup.form != Form::tiles && setup.form != Form::packets_twice;
                 needs.sizes = fmt::format("{} elements in blocks of {}", max_elements, block);
+                if (!possible(block)) {
+                  needs.wrong =
+                      fmt::format("block is {}: it must be 16, 32, 64, 128, 256 or 512 elements", block);
+                  return needs;
+                }
                 needs.capacity = bytes_of_codes(max_elements, block);
                 // A scale takes a unit in packets.
-                const uint64_t all = needs.capacity + needs.capacity / block * unit_bytes;
                 needs.grain = block + unit_bytes;
-                needs.packets = setup.form == Form::window    ? 0
-                                : setup.form == Form::by_size ? std::min(all, PacketLimits{}.sent)
-                                                              : all;
+                needs.packets =
+                    packets_for(setup.form, needs.capacity / block * needs.grain, PacketLimits{}.sent);
                 needs.window = (sums ? 2 : 1) * (needs.capacity + bytes_of_scales(max_elements, block));
                 return needs;
               }()),

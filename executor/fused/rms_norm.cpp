@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "executor/system/round_up.hpp"
 
 namespace chorale::fused {
@@ -19,9 +17,7 @@ RmsNormAllReduce::RmsNormAllReduce(World& world, uint64_t max_rows, uint64_t max
         const uint64_t row = round_up(max_row_bytes, unit_bytes);
         needs.capacity = max_rows * row;
         needs.grain = row;
-        needs.packets = setup.form == Form::window    ? 0
-                        : setup.form == Form::by_size ? std::min(needs.capacity, PacketLimits{}.twice)
-                                                      : needs.capacity;
+        needs.packets = packets_for(setup.form, needs.capacity, PacketLimits{}.twice);
         needs.window = 2 * needs.capacity;
         return needs;
       }()) {}

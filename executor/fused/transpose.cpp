@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "executor/system/round_up.hpp"
 
 namespace chorale::fused {
@@ -25,8 +23,7 @@ TransposeAllToAll::TransposeAllToAll(World& world, uint64_t max_bytes, const Set
         needs.capacity = max_bytes;
         const uint64_t shard = max_bytes / ranks;
         // Each peer has a part of the blocks, and shares may differ by a unit.
-        if (setup.form == Form::by_size) needs.packets = std::min(shard, PacketLimits{}.sent) * ranks;
-        if (setup.form == Form::packets) needs.packets = shard * ranks;
+        needs.packets = packets_for(setup.form, shard, PacketLimits{}.sent) * ranks;
         needs.grain = least_packets + 2 * unit_bytes;
         needs.window = setup.form == Form::tiles ? 0 : max_bytes;
         if (setup.form == Form::tiles) needs.slot_bytes = slot_bytes;

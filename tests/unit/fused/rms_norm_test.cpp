@@ -320,6 +320,10 @@ TEST(RmsNorm, Refusals) {
     EXPECT_TRUE(has(
         message_of_error<UsageError>([&] { RmsNormAllReduce(world, 4, 64, setup_of(Form::window, 513, 0)); }),
         "blocks is 513"));
+    fused::Setup odd = setup_of(Form::window, 0, 48);
+    odd.space = Space::device;
+    EXPECT_TRUE(
+        has(message_of_error<UsageError>([&] { RmsNormAllReduce(world, 4, 64, odd); }), "threads is 48"));
     const std::string differ =
         message_of_error<RunError>([&] { RmsNormAllReduce(world, 4 + uint64_t(world.rank()), 64); });
     EXPECT_TRUE(has(differ, "rank 0 with 4 rows of 64 bytes") && has(differ, "rank 1 with 5 rows")) << differ;

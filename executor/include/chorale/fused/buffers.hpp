@@ -29,7 +29,9 @@ struct Setup {
   /// Limits the thread blocks of a call. With 0 it is 4 in host memory, and in device memory 32 for packets
   /// and 128 for other forms. Calls with little work launch fewer.
   uint32_t blocks = 0;
-  uint32_t threads = 0;  ///< per block; 0: 1 in host memory, and what suits the call in device memory
+  /// Sets the threads of a block. With 0 it is 1 in host memory, and what suits the call in device memory,
+  /// where it must be a multiple of 32, at most 512.
+  uint32_t threads = 0;
 };
 
 /// Limits the bytes of a call that Form::by_size sends as packets. H200s chose the numbers:
@@ -73,6 +75,7 @@ class Buffers {
     std::string forms;          ///< the kernel's forms, for messages
     bool has_form = true;       ///< whether Setup::form is one of them
     std::string sizes;          ///< what else must be the same on all ranks, for messages
+    std::string wrong;          ///< why it cannot be made so; "" if it can
     uint64_t capacity = 0;      ///< the bytes of the longest call
     uint64_t packets = 0;       ///< the longest message to one peer that goes as packets; 0: none does
     uint64_t grain = 0;         ///< the longest piece that one block sends whole as packets
@@ -88,6 +91,12 @@ class Buffers {
   ///         OneSidedWindow::create()
   Buffers(World& world, const Setup& setup, const Needs& needs);
   ~Buffers();
+
+  /// Returns the longest message that goes as packets, if `all` is the longest message.
+  static uint64_t packets_for(Form form, uint64_t all, uint64_t limit) {
+    if (form == Form::by_size) return all < limit ? all : limit;
+    return form == Form::packets || form == Form::packets_twice ? all : 0;
+  }
 
   /// Throws UsageError unless the call is right; `why` follows the kernel's name.
   void require(bool right, const std::string& why) const;

@@ -161,7 +161,7 @@ struct TransposeIntoWindow {
 class TransposeAllToAll : public Buffers {
  public:
   /// Makes it; collective. It takes `max_bytes` bytes of memory, and up to eight times the bytes that go as
-  /// packets. In the form `tiles` it takes instead 64 KiB for each block, and each peer.
+  /// packets. In the form `tiles` it takes instead 64 KiB for each block.
   /// \param max_bytes  the bytes of a rank's whole matrix
   /// \throws as Buffers
   TransposeAllToAll(World& world, uint64_t max_bytes, const Setup& setup = {});
