@@ -200,7 +200,8 @@ struct SumOfCodes {
   }
 };
 
-/// Gives a unit's codes and scale to all ranks' windows.
+/// Gives a unit's codes and scale to the windows of `ranks` ranks, from rank `first` on, which is at most the
+/// number of all ranks.
 CHORALE_FN void store_codes(const WindowView& window, const CodeLayout& at, int32_t first, int32_t ranks,
                             uint64_t unit, const Unit& codes, uint64_t block, float scale, bool begins) {
   constexpr int32_t ahead = 8;  // addresses are looked up before the first store, which a load would wait for
@@ -210,7 +211,8 @@ CHORALE_FN void store_codes(const WindowView& window, const CodeLayout& at, int3
 #pragma unroll
 #endif
     for (int32_t index = 0; index < ahead; ++index) {
-      to[index] = window.base[(first + (step + index < ranks ? step + index : 0)) % window.ranks];
+      const int32_t rank = first + (step + index < ranks ? step + index : 0);
+      to[index] = window.base[rank < window.ranks ? rank : rank - window.ranks];
     }
 #if defined(__CUDACC__)
 #pragma unroll
