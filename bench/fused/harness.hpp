@@ -52,6 +52,7 @@ class Workload {
 
 std::unique_ptr<Workload> transpose_all_to_all(World& world, Transport& transport);
 std::unique_ptr<Workload> rms_norm_all_reduce(World& world, Transport& transport);
+std::unique_ptr<Workload> rms_norm_to_codes(World& world, Transport& transport);
 std::unique_ptr<Workload> quantised_all_reduce(World& world, Transport& transport);
 std::unique_ptr<Workload> uneven_all_to_all(World& world, Transport& transport);
 std::unique_ptr<Workload> expert_dispatch(World& world, Transport& transport);
