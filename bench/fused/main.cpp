@@ -81,10 +81,9 @@ int run_rank(const Options& options, int rank, const std::string& address) {
     }
     Bench bench(world);
     bool met = nccl != nullptr;
-    for (const auto make :
-         {transpose_all_to_all, rms_norm_all_reduce, rms_norm_to_codes, quantised_all_reduce, uneven_all_to_all,
-          expert_dispatch, expert_exchange, hooked_all_reduce, hooked_all_gather, hooked_reduce_scatter,
-          hooked_all_to_all}) {
+    for (const auto make : {transpose_all_to_all, rms_norm_all_reduce, rms_norm_to_codes,
+                            quantised_all_reduce, uneven_all_to_all, expert_dispatch, expert_exchange,
+                            hooked_all_reduce, hooked_all_gather, hooked_reduce_scatter, hooked_all_to_all}) {
       const auto workload = make(world, *transport);
       if (workload->name().find(options.only) == std::string::npos) continue;
       met &= compare(options, bench, world, *workload, nccl.get());

@@ -89,7 +89,7 @@ struct Digest {
 
 /// Enqueues the separate kernel, which does the same arithmetic as the fused kernels. `out` has the sums.
 template <class Stored>
-__global__ void normalise(fused::detail::Norm<bf16, Stored> norm) {
+__global__ void normalise(fused::NormRows<bf16, Stored> norm) {
   const Group group = block_group();
   group.each_strided(norm.call.rows, [&](uint64_t row) {
     fused::rms_norm_row<2>(group, norm, row, [&](uint32_t unit, Unit& sum) {
@@ -140,7 +140,7 @@ class RmsNorm final : public Workload {
     const RmsNormCall<bf16> call = call_of(in_);
     const Stored stored = stored_at();
     // Rows without a residual would need more room. These have one.
-    const fused::detail::Norm<bf16, Stored> norm{call, nullptr, 0, stored};
+    const fused::NormRows<bf16, Stored> norm{call, nullptr, 0, stored};
     all.push_back({"as the library chooses",
                    [=, this](cudaStream_t stream) { library_->run<bf16>(call, stored, {stream}); }});
     const auto with = [&](const std::string& form, const auto& kernel, uint32_t blocks, uint32_t threads) {

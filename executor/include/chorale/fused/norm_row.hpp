@@ -35,28 +35,28 @@ CHORALE_FN void each_held(const Group& group, uint32_t units, const F& f) {
   }
 }
 
-/// Says what is done with the rows of the sum.
+}  // namespace detail
+
+/// Says what the kernels do with the rows of the sum.
 template <class T, class Epilogue>
-struct Norm {
+struct NormRows {
   RmsNormCall<T> call;
   T* room;         ///< memory of this rank for rows without a residual
   uint64_t pitch;  ///< elements from one row in `room` to the next
   Epilogue epilogue;
 
-  CHORALE_FN uint32_t units() const { return units_in_row<T>(call.cols); }
+  CHORALE_FN uint32_t units() const { return detail::units_in_row<T>(call.cols); }
   /// Returns where the row's sum with its residual is kept.
   CHORALE_FN T* kept(uint64_t row) const {
     return call.residual ? call.residual + row * call.cols : room + row * pitch;
   }
   CHORALE_FN Vector<T> own(uint64_t row, uint32_t unit) const {
     return load_elements<T>(call.in + row * call.cols, uint64_t(unit) * per_unit,
-                            count_in<T>(unit, call.cols));
+                            detail::count_in<T>(unit, call.cols));
   }
 
   static constexpr uint32_t per_unit = unit_bytes / sizeof(T);
 };
-
-}  // namespace detail
 
 /// Gives the elements of a normalised row from memory.
 template <class T>
@@ -134,7 +134,7 @@ class NormalisedRow {
 /// gives 16 bytes of the sum, and may wait. The first `held` of a thread's units are loaded together and stay
 /// in registers, so choose `held` so that threads rarely have more.
 template <uint32_t held, class T, class Epilogue, class SumOf>
-CHORALE_FN Stop rms_norm_row(const Group& group, const detail::Norm<T, Epilogue>& norm, uint64_t row,
+CHORALE_FN Stop rms_norm_row(const Group& group, const NormRows<T, Epilogue>& norm, uint64_t row,
                              const SumOf& sum_of) {
   constexpr uint32_t n = unit_bytes / sizeof(T);
   const uint32_t cols = norm.call.cols;

@@ -37,7 +37,7 @@ CHORALE_FN uint64_t turns_of(const Group& group, uint64_t all) {
 template <class T, class Epilogue, class P = LL16>
 struct RmsNormPackets {
   EndpointTable table;
-  detail::Norm<T, Epilogue> norm;
+  NormRows<T, Epilogue> norm;
 
   CHORALE_FN Stop operator()(const Group& group, const Deadline& deadline) const {
     const uint32_t units = norm.units();
@@ -82,7 +82,7 @@ struct RmsNormPackets {
 template <class T, class Epilogue, class P = LL16>
 struct RmsNormPacketsTwice {
   EndpointTable table;
-  detail::Norm<T, Epilogue> norm;
+  NormRows<T, Epilogue> norm;
 
   CHORALE_FN Stop operator()(const Group& group, const Deadline& deadline) const {
     const int32_t ranks = table.ranks, self = table.self;
@@ -135,9 +135,9 @@ CHORALE_COLD void add_up_rows(Group group, char* const* windows, uint32_t ranks,
 /// padded with zeros. It uses barriers 2 * group and 2 * group + 1.
 template <class T, class Epilogue>
 struct RmsNormWindow {
-  WindowView window;               ///< a rank's input, then the sums
-  uint64_t sums_at;                ///< the offset of the sums
-  detail::Norm<T, Epilogue> norm;  ///< `room` is where the sums are
+  WindowView window;           ///< a rank's input, then the sums
+  uint64_t sums_at;            ///< the offset of the sums
+  NormRows<T, Epilogue> norm;  ///< `room` is where the sums are
 
   CHORALE_FN Stop operator()(const Group& group, const Deadline& deadline) const {
     const uint32_t ready = 2 * group.id, added = ready + 1, ranks = uint32_t(window.ranks);
@@ -214,7 +214,7 @@ class RmsNormAllReduce : public Buffers {
     const Form chosen = form(call.rows, row_bytes);
     const uint64_t units = (row_bytes + unit_bytes - 1) / unit_bytes;
     T* const sums = reinterpret_cast<T*>(window_memory() + capacity());
-    const detail::Norm<T, Epilogue> norm{call, sums, units * unit_bytes / sizeof(T), epilogue};
+    const NormRows<T, Epilogue> norm{call, sums, units * unit_bytes / sizeof(T), epilogue};
     const LaunchConfig shape = shape_of(chosen, call.rows, units);
     const LaunchName name{"RmsNormAllReduce"};
     if (chosen == Form::packets) {
