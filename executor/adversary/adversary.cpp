@@ -49,6 +49,7 @@ struct Adversary::Parts {
   Parts(const Plan& of, const AdversaryOptions& with) : plan(of), options(with) {
     try {
       if (options.bytes == 0) {
+        if (!plan.extension.codecs.empty() && !has_codecs(options.dtype)) options.dtype = DType::f32;
         for (const auto turns : {Machine::longer_than_a_chunk, Machine::one}) {
           takes[turns] = has_pipelines() && adversary::takes_long_turns(plan, options.dtype, options.packet,
                                                                         turns == Machine::one);

@@ -11,10 +11,11 @@ namespace chorale::adversary {
 
 /// Represents a cell and the way in which it is accessed. Cells of packets are numbered by their payload.
 using Ref = uint32_t;
-inline constexpr Ref no_cell = 0x7fffffff;    ///< a place past the end of the data, which reads as zero and
+inline constexpr Ref no_cell = 0x3fffffff;    ///< a place past the end of the data, which reads as zero and
                                               ///< drops writes
 inline constexpr Ref by_switch = 0x80000000;  ///< a flag: the access is through a switch channel
-constexpr uint32_t cell_of(Ref ref) { return ref & ~by_switch; }
+inline constexpr Ref is_coded = 0x40000000;   ///< a flag: the access encodes or decodes
+constexpr uint32_t cell_of(Ref ref) { return ref & ~(by_switch | is_coded); }
 
 /// Represents a piece of memory of one rank.
 struct Area {

@@ -29,6 +29,7 @@ struct Instruction {
   bool relaxed = false;
   ReduceOp op = ReduceOp::sum;
   uint16_t sources = 0, dests = 0;
+  uint16_t codec = 0;  ///< of a move with encoded operands: Codec::packed()
   uint32_t participants = 0;
   uint32_t first = 0;   ///< for a move: the index in Program::refs, with sources before destinations
   uint32_t id = 0;      ///< `none` for a post for which no wait exists

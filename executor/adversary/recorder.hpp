@@ -32,7 +32,10 @@ class Recorder : public lowering::Recording {
 
   std::vector<BlockInstruction>& steps() { return steps_; }
 
-  char* base(uint32_t buffer) const { return image_.buffers[buffer].base; }
+  char* base(uint32_t buffer) const {
+    const image::Buffer& of = image_.buffers[buffer];
+    return of.encoded ? reinterpret_cast<char*>(reinterpret_cast<uint64_t>(of.base) | encoded_tag) : of.base;
+  }
 
   void repeat(uint32_t pipeline) { run_turns(*this, pipeline, 0, image_.records[pipeline].turns); }
 
@@ -151,6 +154,7 @@ class Recorder : public lowering::Recording {
 
  private:
   static constexpr uint64_t unit_bytes = 16;
+  static constexpr uint64_t encoded_tag = uint64_t{1} << 60;  ///< no address of the arena has this bit
 
   uint32_t queue(uint32_t channel) {
     const auto [found, added] = queues_.try_emplace({block_, channel}, uint32_t(program_.queues.size()));
@@ -187,6 +191,7 @@ class Recorder : public lowering::Recording {
       Instruction move;
       move.code = Code::move;
       move.record = record();
+      move.codec = image_.records[first_record() + record()].codec;
       move.first = uint32_t(program_.refs.size());
       move.op = sources(at);
       move.sources = uint16_t(program_.refs.size() - move.first);
@@ -204,10 +209,12 @@ class Recorder : public lowering::Recording {
 
   Ref plain(const Mem& place, uint64_t at) {
     if (!place.data || at >= place.valid) return no_cell;
-    const uint64_t address = reinterpret_cast<uint64_t>(place.data) + at, bytes = program_.arena.cell_bytes();
+    const uint64_t tagged = reinterpret_cast<uint64_t>(place.data) + at, address = tagged & ~encoded_tag;
+    const uint64_t bytes = program_.arena.cell_bytes();
     const Area* const area = program_.arena.find(address, bytes);
     if (!area || area->kind == Area::Kind::packets) return outside();
-    return area->first + uint32_t((address - area->base) / bytes);
+    const Ref ref = area->first + uint32_t((address - area->base) / bytes);
+    return tagged == address ? ref : ref | is_coded;
   }
 
   template <class P>

@@ -1,9 +1,19 @@
 // This part of Engine takes the steps of threads of blocks.
 
 #include "chorale/combine.hpp"
+#include "chorale/splitmix64.hpp"
 #include "engine.hpp"
 
 namespace chorale::adversary {
+namespace {
+
+/// Encodes a value, or decodes it. What is read by another codec than it was written by is then wrong.
+Value coded(Value value, Ref ref, const Instruction& what) {
+  if (ref & is_coded) value.value ^= mix64(what.codec);
+  return value;
+}
+
+}  // namespace
 
 Engine::Did Engine::step_thread(uint32_t thread) {
   ThreadState& state = threads_[thread];
@@ -58,7 +68,7 @@ Engine::Did Engine::step_move(uint32_t thread, const Instruction& what) {
     Value value;
     if (ref != no_cell) {
       if (!program_.is_packet[cell_of(ref)]) {
-        value = memory_.load(by, ref, turns_.draw());
+        value = coded(memory_.load(by, ref & ~is_coded, turns_.draw()), ref, what);
       } else if (!memory_.load_packet(by, ref, flag, value)) {
         wait_for_packet(thread, cell_of(ref));
         return Did::park;
@@ -73,7 +83,8 @@ Engine::Did Engine::step_move(uint32_t thread, const Instruction& what) {
     return Did::step;
   }
   for (uint32_t dest = 0; dest < what.dests; ++dest) {
-    memory_.store(by, program_.refs[what.first + what.sources + dest], state.sum, flag);
+    const Ref ref = program_.refs[what.first + what.sources + dest];
+    memory_.store(by, ref & ~is_coded, coded(state.sum, ref, what), flag);
   }
   state.source = 0;
   ++state.pc;

@@ -24,6 +24,23 @@ TEST(Adversary, ShippedPlansOf2RanksStand) { expect_all_stand("2", 40); }
 TEST(Adversary, ShippedPlansOf4RanksStand) { expect_all_stand("4", 8); }
 TEST(Adversary, ShippedPlansOf8RanksStand) { expect_all_stand("8", 1); }
 
+/// What is read in another form than it was written is not the data.
+TEST(Adversary, EncodedDataIsDecoded) {
+  const Plan right = shipped_plan("allreduce_quantised_2");
+  EXPECT_TRUE(try_hard(right, 10).ok());
+  EXPECT_TRUE(try_hard(right, 10, {.bytes = 16384, .dtype = DType::bf16}).ok());
+  EXPECT_EQ(try_hard(right, 1, {.bytes = 4096, .dtype = DType::i32}).kind, Kind::refused);
+  for (const Opcode reader : {Opcode::reduce_send, Opcode::copy}) {
+    Plan plan = right;
+    for (ThreadBlock& block : plan.gpus[0].threadblocks) {
+      for (const Op& op : block.ops) {
+        for (Operand& source : block.sources(op)) source.codec = op.code == reader ? 0 : source.codec;
+      }
+    }
+    EXPECT_FALSE(try_hard(plan, 1).ok()) << info(reader).name;
+  }
+}
+
 TEST(Adversary, EveryFormOfPacketsStands) {
   for (const PacketForm form : {PacketForm::ll8, PacketForm::ll16, PacketForm::ll128}) {
     for (const char* name : {"allreduce_one_shot_4", "allreduce_two_shot_4", "allgather_packets_4"}) {
