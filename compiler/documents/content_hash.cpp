@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -81,8 +82,9 @@ void add_rank(AnyHash& hash, const Gpu& gpu) {
     for (const Op& op : block.ops) {
       hash.add({uint64_t(op.code), uint64_t(op.via), uint64_t(op.reduce_op), op.sources, op.destinations,
                 op.ids, op.group_index, op.group_size, op.participants, op.body, op.unit_bytes, op.chunks});
-      for (const Operand& from : block.sources(op)) hash.add({from.index, from.size, from.ref});
-      for (const Operand& to : block.dests(op)) hash.add({to.index, to.size, to.ref});
+      for (const std::span<const Operand> operands : {block.sources(op), block.dests(op)}) {
+        for (const Operand& of : operands) hash.add({of.index, of.size, uint64_t(of.codec) << 32 | of.ref});
+      }
       for (const uint32_t id : block.op_ids(op)) hash.add({id});
     }
     for (const ChannelRefs& refs : block.channels) hash.add({uint64_t(refs.type)}), add_list(hash, refs.ids);
@@ -116,6 +118,7 @@ uint64_t top_hash(const Plan& plan) {
       for (const Contribution& part : parts) hash.add({part.rank, part.chunk});
     }
   }
+  for (const Codec& codec : own.codecs) hash.add({uint64_t(codec.format), codec.block});
   if (own.schedule) {
     std::string text;
     schedule::write_schedule(text, *own.schedule, {});

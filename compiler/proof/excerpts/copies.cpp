@@ -376,6 +376,7 @@ class Copies {
     plan.reuse_resources = plan_.reuse_resources;
     plan.use_double_scratch_buffer = plan_.use_double_scratch_buffer;
     plan.extension.root = plan_.extension.root;
+    plan.extension.codecs = plan_.extension.codecs;
     plan.extension.input_segments = storage_.segments().input;
     plan.extension.output_segments = storage_.segments().output;
     plan.source = plan_.source;

@@ -59,6 +59,23 @@ Operand& operand(Plan& plan, uint32_t rank, uint32_t on, uint32_t op, uint32_t p
   return of.operands[of.ops[op].first_operand + position];
 }
 
+/// What is encoded is decoded, in copies too.
+TEST(Copies, Codecs) {
+  Plan plan = all_reduce();
+  plan.extension.codecs = {{CodecFormat::int8, 64}};
+  for (uint32_t rank = 0; rank < 2; ++rank)
+    for (uint32_t on = 0; on < instances; ++on)
+      operand(plan, rank, on, 0, 1).codec = operand(plan, rank, on, 3, 1).codec = 1;
+  EXPECT_EQ(kept(plan), 2u);
+  EXPECT_EQ(all_found(plan), "");
+  Plan one = plan;
+  operand(one, 1, 2, 3, 1).codec = 0;
+  EXPECT_NE(all_found(one).find("reads scratch[2:3] of rank 1 as plain elements"), std::string::npos);
+  for (uint32_t rank = 0; rank < 2; ++rank)
+    for (uint32_t on = 0; on < instances; ++on) operand(plan, rank, on, 3, 1).codec = 0;
+  EXPECT_NE(all_found(plan).find("as plain elements, but it holds int8 in blocks of 64"), std::string::npos);
+}
+
 TEST(Copies, OneInstanceStandsForAll) {
   const Plan plan = all_reduce();
   EXPECT_EQ(kept(plan), 2u);

@@ -59,7 +59,7 @@ TEST(Facts, CopiesOfScratch) {
   EXPECT_EQ(facts_of(two_ranks()).scratch_copies, 1u);
 }
 
-/// Every rank reads its peer's encoded input and adds its own, as it is or decoded.
+/// Every rank gets its peer's encoded input and adds its own, as it is or decoded.
 Plan coded_sum(bool own_decoded, bool encoded_again) {
   Plan plan = two_ranks();
   plan.collective = "allreduce";
@@ -68,7 +68,7 @@ Plan coded_sum(bool own_decoded, bool encoded_again) {
     plan.gpus[rank].chunks[0] = plan.gpus[rank].chunks[1] = 1;
     copy(plan, in(0), coded(scratch(0)), 0, rank);
     control(plan, Opcode::signal, 0, rank), control(plan, Opcode::wait, 0, rank);
-    add(block(plan, rank), Opcode::get, {coded(at(2, 0))}, {coded(scratch(1))}, {}, ChannelType::memory);
+    add(block(plan, rank), Opcode::put, {coded(scratch(0))}, {coded(at(2, 1))}, {}, ChannelType::memory);
     control(plan, Opcode::signal, 1, rank), control(plan, Opcode::wait, 1, rank);
     add(block(plan, rank), Opcode::reduce, {own_decoded ? coded(scratch(0)) : in(0), coded(scratch(1))},
         {encoded_again ? coded(scratch(2)) : out(0)});
@@ -232,6 +232,24 @@ TEST(Certificate, HoldsUntilThePlanIsChanged) {
   EXPECT_EQ(refute_certificate(plan), "it is of version 0 of the proofs, but this is version 4");
   plan.extension.verified.clear();
   EXPECT_EQ(refute_certificate(plan), "there is none");
+}
+
+TEST(Certificate, IsOfTheCodecs) {
+  const auto certified = [] {
+    Plan plan = coded_sum(true, true);
+    EXPECT_EQ(render(plan, compile(plan, {.certify = true})), "");
+    return plan;
+  };
+  Plan plan = certified();
+  EXPECT_NE(plan.extension.verified.find(R"("quantised":"2 x fp8_e4m3","error_bound":"(1 + 1/28)^2 - 1")"),
+            std::string::npos)
+      << plan.extension.verified;
+  EXPECT_EQ(refute_certificate(read(write(plan))), "");
+  for (Operand& operand : plan.gpus[1].threadblocks[0].operands) operand.codec = 0;
+  EXPECT_EQ(refute_certificate(plan), "rank 1 was changed after the plan was proved");
+  plan = certified();
+  plan.extension.codecs[0].block = 64;
+  EXPECT_EQ(refute_certificate(plan), "the plan was changed after it was proved");
 }
 
 TEST(Certificate, IsOfAllProofsAndOfOurTarget) {
