@@ -38,8 +38,8 @@ struct Case {
 /// Returns small and large cases of the sizes that the plan takes; most sizes are not multiples of 16. The
 /// last chunk of 2 MiB is much shorter than the lines of its packets if there are 128 chunks. There is one
 /// case for every form of packets if the plan sends packets. Element types are used in turn, beginning with a
-/// different one for each plan, so that all are covered.
-/// \param quick  true: only small cases, of two types
+/// different one for each plan, so that all are covered. A plan with codecs takes only those that they
+/// encode. \param quick  true: only small cases, of two types
 inline std::vector<Case> cases_of(const Plan& plan, bool quick) {
   struct Size {
     uint64_t bytes;
@@ -52,14 +52,21 @@ inline std::vector<Case> cases_of(const Plan& plan, bool quick) {
     return types >= int(std::size(all_dtypes));
   }());
   std::vector<Case> cases;
+  const bool coded = !plan.extension.codecs.empty();
   const Segmentation segments = segmentation(plan);
   const uint64_t parts = plan.collective == "allgather" ? segments.output : segments.input;
   size_t turn = plan.name.size() + plan.gpus[0].threadblocks.size() + plan.ranks();
   for (const Size& size : sizes) {
     if (quick && size.bytes > 4104) continue;
     for (int type = 0; type < (quick ? 2 : size.types); ++type) {
-      const DType dtype =
-          quick ? (type ? DType::bf16 : DType::i32) : all_dtypes[turn++ % std::size(all_dtypes)];
+      const auto next = [&] {
+        return quick ? (type    ? DType::bf16
+                        : coded ? DType::f32
+                                : DType::i32)
+                     : all_dtypes[turn++ % std::size(all_dtypes)];
+      };
+      DType dtype = next();
+      while (coded && !has_codecs(dtype)) dtype = next();
       const uint64_t step = parts * dtype_size(dtype);
       uint64_t bytes = std::max<uint64_t>(size.bytes / step, 1) * step;
       bytes = std::max(bytes, (plan.min_message_size + step - 1) / step * step);

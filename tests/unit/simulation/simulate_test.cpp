@@ -54,6 +54,23 @@ TEST(Simulate, BlocksThatShareALinkTakeTurns) {
   EXPECT_NEAR(result.links[0].out_busy_ns, 8000, near);
 }
 
+TEST(Simulate, EncodedDataIsShorterOnTheLink) {
+  Plan plan = two_ranks();
+  plan.extension.codecs = {{CodecFormat::int8, 64}};
+  const auto bytes_out = [&](DType dtype) {
+    return simulate(plan, {.bytes = 16 * made_up_bytes, .dtype = dtype}, nothing_takes_time())
+        .links[0]
+        .bytes_out;
+  };
+  add(block(plan), Opcode::put, {in(0)}, {at(2, 0)}, {}, ChannelType::memory);
+  const uint64_t plain = bytes_out(DType::bf16);
+  block(plan).operands.back().codec = 1;
+  // A block of 64 elements is sent as 64 bytes and a scale.
+  EXPECT_NEAR(double(bytes_out(DType::bf16)), double(plain) * 68 / 128, 1);
+  EXPECT_NEAR(double(bytes_out(DType::f32)), double(plain) * 68 / 256, 1);
+  EXPECT_THROW(bytes_out(DType::i32), UsageError);
+}
+
 TEST(Simulate, ALinkThatTurnsToAnotherPeerIsSlower) {
   Machine machine = nothing_takes_time();
   machine.link_put_gb_s = 4;

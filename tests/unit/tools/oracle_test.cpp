@@ -224,5 +224,52 @@ TEST(Sizes, ListsAndRanges) {
     EXPECT_EQ(parse_bytes(format_bytes(bytes)), bytes);
 }
 
+/// Results of a plan with codecs may be wrong by what its proof says, and by no more.
+TEST(Oracle, CodecsMayChangeResults) {
+  constexpr uint64_t elements = 64;
+  Plan plan = plan_of("broadcast", 2);
+  plan.extension.codecs = {{CodecFormat::fp8_e4m3, 32}};
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    Gpu& gpu = plan.gpus[rank];
+    for (uint64_t& chunks : gpu.chunks) chunks = 1;
+    gpu.channels.push_back({.type = ChannelType::memory, .connected_to = {1 - rank}, .rank_groups = {}});
+    gpu.remote_buffers.push_back({1 - rank, BufferKind::scratch, {ChannelType::memory}});
+    ThreadBlock& block = gpu.threadblocks.emplace_back();
+    block.channels.push_back({ChannelType::memory, {0}});
+    block.remote_buffers.push_back({ChannelType::memory, {0}});
+    const auto add = [&](Opcode code, std::vector<Operand> from, std::vector<Operand> to,
+                         std::vector<uint32_t> ids = {}) {
+      append(block, code, from, to, ids).via = code == Opcode::copy ? ChannelType::none : ChannelType::memory;
+    };
+    const Operand in{0, 1, 0}, out{0, 1, 1};
+    Operand sent{0, 1, 0}, got{0, 1, 2};
+    sent.codec = got.codec = 1;
+    if (rank == 0) {
+      add(Opcode::put, {in}, {sent});
+      add(Opcode::signal, {}, {}, {0});
+      add(Opcode::copy, {in}, {out});
+      add(Opcode::wait, {}, {}, {0});
+    } else {
+      add(Opcode::wait, {}, {}, {0});
+      add(Opcode::copy, {got}, {out});
+      add(Opcode::signal, {}, {}, {0});
+    }
+  }
+  const Oracle oracle(plan, {DType::f32, ReduceOp::sum, elements, elements, 5, /*special=*/true});
+  std::vector<std::byte> output(elements * 4);
+  oracle.fill(0, 1, output.data());
+  const double bound = format(DType::f32).exact / 28;
+  const auto wrong_by = [&](double error) {
+    std::vector<std::byte> changed = output;
+    encode(DType::f32, std::floor(decode(DType::f32, changed.data()) + error), changed.data());
+    return oracle.compare(1, 1, changed.data()).has_value();
+  };
+  EXPECT_FALSE(wrong_by(0));
+  EXPECT_FALSE(wrong_by(bound * 0.99));
+  EXPECT_TRUE(wrong_by(bound * 1.01));
+  EXPECT_TRUE(wrong_by(-bound * 1.01));
+  EXPECT_THROW(Oracle(plan, {DType::f32, ReduceOp::prod, elements, elements, 5}), Failure);
+}
+
 }  // namespace
 }  // namespace chorale::tools
