@@ -165,12 +165,12 @@ class Experts final : public Workload {
     out.n = n_;
     out.rows = rows_.data();
     out.counts = counts_.data();
-    out.room = exchange.most_rows();
+    out.room = exchange.max_rows();
     dispatch<int32_t>(exchange, out, {stream});
     if (combines_) bring_back(exchange, stream);
   }
   void bring_back(ExpertExchange& exchange, cudaStream_t stream) {
-    combine<bf16>(exchange, {.rows = rows_.data(), .tokens = back_.data(), .n = n_}, {stream});
+    combine<bf16>(exchange, {.rows = rows_.data(), .out = back_.data(), .n = n_}, {stream});
   }
 
   void bring_back_by_nccl(cudaStream_t stream) {

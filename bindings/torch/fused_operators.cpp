@@ -43,6 +43,7 @@ struct Made {
   std::variant<std::monostate, fused::ExpertExchange, fused::RmsNormAllReduce, fused::QuantisedAllReduce,
                fused::QuantisedAllGather, fused::TransposeAllToAll, fused::GatherPermute>
       kernel = {};
+  int64_t rows = 0;  ///< of the last dispatch of an ExpertExchange
 };
 std::mutex mutex;
 std::map<int64_t, std::shared_ptr<Made>> all_made;
@@ -101,8 +102,9 @@ void close_kernel(int64_t number) {
 }
 
 DType type_named(const std::string& name) {
+  const std::string here = name == "int8" ? dtype_name(DType::i8) : name_here(name);
   for (const DType type : all_dtypes) {
-    if (name_here(name) == dtype_name(type)) return type;
+    if (here == dtype_name(type)) return type;
   }
   TORCH_CHECK(false, "chorale: there are no tensors of type ", name, " in fused kernels");
 }
@@ -194,7 +196,7 @@ Dispatched dispatch_outputs(int64_t number, const at::Tensor& tokens, const at::
   TORCH_CHECK(alignment > 0, "chorale: the alignment is ", alignment, ", expected at least 1");
   const int64_t experts = of.experts_per_rank;
   if (room < 0) {
-    room = int64_t(padded ? exchange.most_rows_of_expert() : exchange.most_rows(uint32_t(alignment)));
+    room = int64_t(padded ? exchange.max_rows_of_expert() : exchange.max_rows(uint32_t(alignment)));
   }
   std::vector<int64_t> rows = padded ? std::vector<int64_t>{experts, room} : std::vector<int64_t>{room};
   std::vector<int64_t> scales = rows;
@@ -223,9 +225,9 @@ Dispatched dispatch(int64_t number, const at::Tensor& tokens, const at::Tensor& 
   TORCH_CHECK(scales.has_value() == (of.scales != 0), "chorale: this expert exchange takes ",
               of.scales == 0 ? "no scales" : "scales");
   if (scales) check_tensor("scales", *scales, at::kFloat, {n, int64_t(of.scales)}, tokens.device());
-  Dispatched made =
+  Dispatched outputs =
       dispatch_outputs(number, tokens, experts, weights, scales, room, alignment, padded, false);
-  const auto& [rows, row_scales, counts, begins] = made;
+  const auto& [rows, row_scales, counts, begins] = outputs;
   const auto call = [&](auto id) {
     fused::Dispatch<decltype(id)> filled;
     filled.tokens = tokens.data_ptr();
@@ -243,13 +245,14 @@ Dispatched dispatch(int64_t number, const at::Tensor& tokens, const at::Tensor& 
     filled.may_drop = may_drop;
     return filled;
   };
+  made(number).rows = rows.numel() / int64_t(of.hidden);
   const Launchers& on = launchers_for(tokens);
   if (wide) {
     on.dispatch_64(exchange, call(int64_t{}), stream_for(tokens));
   } else {
     on.dispatch_32(exchange, call(int32_t{}), stream_for(tokens));
   }
-  return made;
+  return outputs;
 }
 
 at::Tensor combine_output(int64_t number, const at::Tensor& rows, int64_t n) {
@@ -267,9 +270,11 @@ at::Tensor combine(int64_t number, const at::Tensor& rows, int64_t n) {
       type_of(rows.scalar_type()) == of.result && rows.dim() >= 2 && rows.size(-1) == int64_t(of.hidden),
       "chorale: results are ", rows.scalar_type(), " ", rows.sizes(), ", expected ", dtype_name(of.result),
       " [..., ", of.hidden, "]");
-  at::Tensor made = combine_output(number, rows, n);
-  launchers_for(rows).combine(exchange, {rows.data_ptr(), made.data_ptr(), uint32_t(n)}, stream_for(rows));
-  return made;
+  TORCH_CHECK(rows.numel() == made(number).rows * int64_t(of.hidden), "chorale: results are ", rows.sizes(),
+              ", and dispatch() gave ", made(number).rows, " rows: pass as many");
+  at::Tensor out = combine_output(number, rows, n);
+  launchers_for(rows).combine(exchange, {rows.data_ptr(), out.data_ptr(), uint32_t(n)}, stream_for(rows));
+  return out;
 }
 
 using Normalised = std::tuple<at::Tensor, at::Tensor>;

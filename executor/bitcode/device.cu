@@ -120,6 +120,14 @@ __device__ int32_t chorale_recv(uint64_t context, int32_t peer, uint64_t bytes, 
   return int32_t(detail::free_slot(block, e, at, at.last(), false, of.deadline));
 }
 
+/// Returns why a wait of this kernel has ended: because the world has stopped, or else because its time was
+/// over.
+__device__ int32_t chorale_why(uint64_t context) {
+  const Deadline& of = context_at(context).deadline;
+  const uint32_t stop = of.shared ? load_acquire(&of.shared->stop) : 0;
+  return int32_t(stop != 0 ? stop : uint32_t(Stop::timed_out));
+}
+
 /// Tells all ranks that this kernel ends for a reason.
 __device__ int32_t chorale_stop(uint64_t context, int32_t stop) {
   const KernelContext& of = context_at(context);

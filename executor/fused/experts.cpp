@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <limits>
 #include <numeric>
 #include <tuple>
@@ -52,6 +53,10 @@ void check(const ExpertOptions& options) {
         "an expert exchange with hidden = {}: a {} of type {} has {} bytes, expected a multiple of {}: pad "
         "`hidden` to a multiple of {}",
         options.hidden, what, dtype_name(type), bytes, unit_bytes, unit_bytes / dtype_size(type)));
+  }
+  if (uint64_t(options.max_tokens) * options.top_k > most / 64) {
+    throw UsageError(fmt::format("an expert exchange with max_tokens * top_k = {} * {}: expected at most {}",
+                                 options.max_tokens, options.top_k, most / 64));
   }
   if (options.result != DType::f32 && options.result != DType::f16 && options.result != DType::bf16) {
     throw UsageError(fmt::format("an expert exchange with results of type {}: expected f32, f16 or bf16",
@@ -178,18 +183,18 @@ ExpertExchange& ExpertExchange::operator=(ExpertExchange&&) noexcept = default;
 ExpertExchange::~ExpertExchange() = default;
 
 ExpertExchange ExpertExchange::over(World& survivors) const {
-  const std::vector<int> former = survivors.former_ranks();
-  const auto owned = [&](int rank) {
-    return std::find(state_->owners.begin(), state_->owners.end(), rank) != state_->owners.end();
-  };
-  if (former.empty() || !std::all_of(former.begin(), former.end(), owned)) {
-    throw UsageError(
-        "an expert exchange over other ranks: the world must be made by survivors() of the exchange's world");
-  }
-  std::vector<int> owners;
-  for (const int owner : state_->owners) {
-    const auto at = std::find(former.begin(), former.end(), owner);
-    owners.push_back(owner < 0 || at == former.end() ? -1 : int(at - former.begin()));
+  // Each rank tells which experts it has. So it does not matter how the world was made.
+  const uint32_t mine = state_->view.shard;
+  const auto all = survivors.allgather(std::as_bytes(std::span(&mine, 1)));
+  std::vector<int> owners(state_->owners.size(), -1);
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    uint32_t shard = 0;
+    std::memcpy(&shard, all[rank].data(), std::min(sizeof shard, all[rank].size()));
+    if (all[rank].size() != sizeof shard || shard >= owners.size() || owners[shard] >= 0) {
+      throw UsageError(fmt::format(
+          "an expert exchange over other ranks: rank {} is not a rank of this exchange that is left", rank));
+    }
+    owners[shard] = int(rank);
   }
   return {survivors, state_->options, std::move(owners)};
 }
@@ -203,19 +208,19 @@ std::vector<int> ExpertExchange::lost() const {
 }
 
 const ExpertOptions& ExpertExchange::options() const { return state_->options; }
-uint64_t ExpertExchange::most_rows(uint32_t alignment) const {
+uint64_t ExpertExchange::max_rows(uint32_t alignment) const {
   const ExpertOptions& of = state_->options;
-  return most_rows_of_expert() * std::min(of.top_k, of.experts_per_rank) +
+  return max_rows_of_expert() * std::min(of.top_k, of.experts_per_rank) +
          uint64_t(of.experts_per_rank) * (alignment - 1);
 }
-uint64_t ExpertExchange::most_rows_of_expert() const {
+uint64_t ExpertExchange::max_rows_of_expert() const {
   return uint64_t(state_->world->ranks()) * state_->options.max_tokens;
 }
 uint64_t ExpertExchange::bytes() const { return state_->view.at.end; }
 
 void ExpertExchange::reset() {
   state_->transport->reset();
-  state_->make_window();
+  state_->window->clear();
 }
 
 Transport& ExpertExchange::transport() const { return *state_->transport; }
@@ -250,17 +255,19 @@ void detail::check_dispatch(const ExpertExchange& exchange, const void* tokens, 
   const ExpertOptions& options = exchange.options();
   check_tokens("dispatch", n, options);
   if (alignment == 0) throw UsageError("dispatch(): alignment is 0, expected at least 1");
-  const uint64_t most = padded ? exchange.most_rows_of_expert() : exchange.most_rows(alignment);
+  const uint64_t most = padded ? exchange.max_rows_of_expert() : exchange.max_rows(alignment);
   if (room < most && !may_drop) {
     throw UsageError(fmt::format(
         "dispatch(): room for {} rows{}, but up to {} may come: pass more room, or set may_drop to drop "
         "tokens that have none",
         room, padded ? " of each expert" : "", most));
   }
-  const uint64_t all = padded ? room * options.experts_per_rank : room;
-  if (all > uint64_t(std::numeric_limits<int32_t>::max())) {
-    throw UsageError(fmt::format("dispatch(): room for {} rows, expected fewer than 2^31", all));
+  const uint64_t parts = padded ? options.experts_per_rank : 1, limit = std::numeric_limits<int32_t>::max();
+  if (room > limit / parts) {
+    throw UsageError(fmt::format("dispatch(): room for {} rows{}, expected at most {}", room,
+                                 padded ? " of each expert" : "", limit / parts));
   }
+  const uint64_t all = room * parts;
   check_aligned("tokens", tokens, n, "dispatch");
   check_aligned("rows", rows, all, "dispatch");
   check_given("experts", experts, n != 0);
@@ -277,7 +284,7 @@ void detail::check_combine(const ExpertExchange& exchange, const Combine& call, 
   }
   check_tokens("combine", call.n, options);
   check_aligned("rows", call.rows, 1, "combine");
-  check_aligned("tokens", call.tokens, call.n, "combine");
+  check_aligned("out", call.out, call.n, "combine");
 }
 
 }  // namespace chorale::fused

@@ -46,14 +46,15 @@ Quantised::Quantised(const char* name, World& world, uint64_t max_elements, uint
       shift_(uint32_t(std::countr_zero(block / detail::per_code_unit))) {}
 
 Form Quantised::form(uint64_t elements) const {
-  if (setup().form != Form::by_size) return setup().form;
+  const bool by_size = setup().form == Form::by_size;
   const uint64_t blocks = bytes_of_codes(elements, block_) / block_, sent = blocks * (block_ + unit_bytes);
   const int ranks = transport().world_size();
-  const Form form = form_of(sent * uint64_t(ranks - 1), 0, ranks);
+  const Form form = by_size ? form_of(sent * uint64_t(ranks - 1), 0, ranks) : setup().form;
   const uint64_t groups = shape(form, elements).blocks;
-  return form == Form::window || packets_fit((blocks + groups - 1) / groups * (block_ + unit_bytes))
-             ? form
-             : Form::window;
+  if (form == Form::window || packets_fit((blocks + groups - 1) / groups * (block_ + unit_bytes)))
+    return form;
+  require(by_size, fmt::format("{} elements do not fit in its packets: use Form::by_size", elements));
+  return Form::window;
 }
 
 void Quantised::check(uint64_t elements, bool pointers) const {

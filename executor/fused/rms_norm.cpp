@@ -23,12 +23,17 @@ RmsNormAllReduce::RmsNormAllReduce(World& world, uint64_t max_rows, uint64_t max
       }()) {}
 
 Form RmsNormAllReduce::form(uint64_t rows, uint64_t row_bytes) const {
-  if (setup().form != Form::by_size) return setup().form;
   const uint64_t row = round_up(row_bytes, unit_bytes), bytes = rows * row;
   const int ranks = transport().world_size();
-  const Form form = form_of(bytes * uint64_t(ranks - 1), bytes, ranks);
+  const bool by_size = setup().form == Form::by_size;
+  const Form form = by_size ? form_of(bytes * uint64_t(ranks - 1), bytes, ranks) : setup().form;
   const uint64_t blocks = shape_of(form, rows, row / unit_bytes).blocks;
-  return form == Form::window || packets_fit((rows + blocks - 1) / blocks * row) ? form : Form::window;
+  if (form == Form::window || packets_fit((rows + blocks - 1) / blocks * row)) return form;
+  require(by_size,
+          fmt::format("rows of {} bytes do not fit in its packets: make it with max_row_bytes = {}, or "
+                      "with Form::by_size",
+                      row_bytes, row_bytes));
+  return Form::window;
 }
 
 void RmsNormAllReduce::check(uint64_t rows, uint64_t cols, uint64_t element_bytes, bool pointers,

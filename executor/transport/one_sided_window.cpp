@@ -118,5 +118,9 @@ uint64_t OneSidedWindow::bytes(int rank) const { return state_->data.bytes(rank)
 WindowView OneSidedWindow::view() const { return state_->view; }
 bool OneSidedWindow::whole_lines() const { return state_->data.whole_lines; }
 void OneSidedWindow::reset() { state_->words.clear(); }
+void OneSidedWindow::clear() {
+  state_->data.clear();
+  reset();
+}
 
 }  // namespace chorale

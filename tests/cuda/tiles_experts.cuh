@@ -75,7 +75,7 @@ inline void test_routes(const Rank& rank, oracle::Case with, uint32_t threads, i
   out.alignment = with.alignment;
   chorale::fused::Combine in;
   in.rows = results.data();
-  in.tokens = back.data();
+  in.out = back.data();
   in.n = with.max_tokens;
 
   cudaGraph_t graph;

@@ -61,14 +61,14 @@ TEST(ExpertsPage, LostRanksAreMasked) {
     const auto report_lost = [&lost](const std::vector<int>& ranks) { lost = ranks; };
     const auto step = [](fused::ExpertExchange& on) {
       const std::vector<bf16> x(4 * 8, narrow<bf16>(2));
-      std::vector<bf16> rows(on.most_rows() * 8), out(x.size());
+      std::vector<bf16> rows(on.max_rows() * 8), out(x.size());
       const int32_t ids[] = {0, 1, 2, 1};
       int32_t counts[1];
       fused::Dispatch<int32_t> there;
       there.tokens = x.data(), there.experts = ids, there.n = 4, there.rows = rows.data();
-      there.counts = counts, there.room = on.most_rows();
+      there.counts = counts, there.room = on.max_rows();
       fused::dispatch(on, there);
-      fused::combine<bf16>(on, {.rows = rows.data(), .tokens = out.data(), .n = 4});
+      fused::combine<bf16>(on, {.rows = rows.data(), .out = out.data(), .n = 4});
       for (uint32_t token = 0; token < 4; ++token) EXPECT_EQ(widen(out[token * 8]), token % 2 == 0 ? 2 : 0);
     };
 #include "tests/documented/shown/experts_over.inc"

@@ -85,7 +85,7 @@ inline Batch batch_of(const Case& with, uint64_t call, uint64_t rank) {
 
 /// Holds the rows that a rank should have.
 struct Expected {
-  std::vector<int32_t> counts, begins;
+  std::vector<int32_t> counts, wanted, begins;
   std::map<int32_t, std::pair<uint64_t, uint64_t>> rows;              // row: rank and token
   std::map<std::pair<uint64_t, uint64_t>, std::vector<int32_t>> row;  // rank, token * top_k + slot: row
 };
@@ -116,11 +116,12 @@ inline Expected expected_at(const Case& with, const std::vector<Batch>& batches,
         ++row;
       }
     }
-    result.begins.push_back(int32_t(begin));
-    result.counts.push_back(int32_t(row - begin));
+    result.begins.push_back(int32_t(std::min(begin, end)));
+    result.counts.push_back(int32_t(std::min(row, std::max(begin, end)) - begin));
+    result.wanted.push_back(int32_t(row - begin));
     next = begin + (row - begin + with.alignment - 1) / with.alignment * with.alignment;
   }
-  result.begins.push_back(int32_t(with.padded ? with.experts_per_rank * room : next));
+  result.begins.push_back(int32_t(with.padded ? with.experts_per_rank * room : std::min(next, room)));
   return result;
 }
 

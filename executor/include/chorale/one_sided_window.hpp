@@ -39,6 +39,9 @@ class OneSidedWindow {
   /// Returns the view that you pass to kernels. It is valid as long as the window lives.
   WindowView view() const;
 
+  /// Does reset(), and sets the data in all windows to zero.
+  void clear();
+
   /// Sets signals and barriers back to their state after create(). Collective; call it after World::reset(),
   /// when no kernel is running. Without it, leftover signals of a stopped launch could let a later barrier
   /// pass before all ranks have reached it. The data in the window stays.

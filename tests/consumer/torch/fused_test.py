@@ -108,7 +108,7 @@ def check_norm(fused, rank, device):
 
 def check_quantised(fused, rank, device):
     reduce, gather = fused.QuantisedAllReduce(1000, 64, device=device.type), fused.QuantisedAllGather(1000, 64, device=device.type)
-    for code, error in (("fp8_e4m3", 16 / 448), ("fp8_e5m2", 4096 / 57344), ("i8", 0.5 / 127)):
+    for code, error in (("fp8_e4m3", 16 / 448), ("fp8_e5m2", 4096 / 57344), ("int8", 0.5 / 127)):
         inputs = [values(10 + peer, 30, 20) for peer in range(RANKS)]
         total = reduce(inputs[rank].to(device), code).cpu()
         assert ((total - sum(inputs)).abs() <= 2 * 8 * RANKS * error * 1.01).all(), f"rank {rank}: another sum by {code}"

@@ -33,7 +33,8 @@ void call_once(ExpertExchange& exchange, const Case& with, uint64_t call, uint64
   const bf16 untouched = narrow<bf16>(-99);
   std::vector<bf16> got((rows + 1) * with.hidden, untouched);
   std::vector<float> got_scales((rows + 1) * with.scales + 1, -99);
-  std::vector<int32_t> counts(with.experts_per_rank, -5), begins(with.experts_per_rank + 1, -5);
+  std::vector<int32_t> counts(with.experts_per_rank, -5), wanted_counts(counts),
+      begins(with.experts_per_rank + 1, -5);
   Dispatch<int64_t> out;
   out.tokens = mine.tokens.data();
   out.scales = with.scales != 0 ? mine.scales.data() : nullptr;
@@ -43,6 +44,7 @@ void call_once(ExpertExchange& exchange, const Case& with, uint64_t call, uint64
   out.rows = got.data();
   out.row_scales = with.scales != 0 ? got_scales.data() : nullptr;
   out.counts = counts.data();
+  out.wanted = wanted_counts.data();
   out.begins = begins.data();
   out.room = room;
   out.alignment = with.alignment;
@@ -50,6 +52,7 @@ void call_once(ExpertExchange& exchange, const Case& with, uint64_t call, uint64
   out.may_drop = with.room.has_value();
   dispatch<int64_t>(exchange, out, {}, with.threads);
   ASSERT_EQ(counts, wanted.counts) << "call " << call;
+  ASSERT_EQ(wanted_counts, wanted.wanted) << "call " << call;
   ASSERT_EQ(begins, wanted.begins) << "call " << call;
   std::vector<T> results(got.size(), narrow<T>(7777.0f));
   for (uint64_t row = 0; row <= rows; ++row) {
@@ -80,7 +83,7 @@ void call_once(ExpertExchange& exchange, const Case& with, uint64_t call, uint64
   }
   if (!with.combines) return;
   std::vector<T> back((mine.n + 1) * with.hidden, narrow<T>(-3));
-  combine<T>(exchange, {.rows = results.data(), .tokens = back.data(), .n = mine.n}, {}, with.threads);
+  combine<T>(exchange, {.rows = results.data(), .out = back.data(), .n = mine.n}, {}, with.threads);
   for (uint64_t token = 0; token < mine.n; ++token) {
     for (uint64_t at = 0; at < with.hidden; ++at) {
       ASSERT_EQ(widen(back[token * with.hidden + at]),

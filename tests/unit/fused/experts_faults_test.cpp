@@ -58,14 +58,14 @@ TEST(ExpertFaults, CallsThatWouldOverrunABufferAreRefused) {
   run_local(2, [&](World& world) {
     const Case with;
     ExpertExchange exchange(world, options_of(with, DType::bf16));
-    std::vector<bf16> tokens(41 * with.hidden), rows(exchange.most_rows() * with.hidden);
+    std::vector<bf16> tokens(41 * with.hidden), rows(exchange.max_rows() * with.hidden);
     std::vector<int32_t> counts(with.experts_per_rank), experts(41 * with.top_k, -1);
     Dispatch<int32_t> call;
     call.tokens = tokens.data();
     call.experts = experts.data();
     call.rows = rows.data();
     call.counts = counts.data();
-    call.room = exchange.most_rows();
+    call.room = exchange.max_rows();
     const auto said = [&](auto change) {
       Dispatch<int32_t> changed = call;
       change(changed);
@@ -97,20 +97,20 @@ std::vector<std::string> after(const Wrong& wrong) {
   run_local(2, [&](World& world) {
     ExpertExchange exchange(world, options_of(with, DType::bf16));
     call_once(exchange, with, 1, uint64_t(world.rank()));
-    std::vector<bf16> tokens(4 * with.hidden), rows(exchange.most_rows() * with.hidden);
+    std::vector<bf16> tokens(4 * with.hidden), rows(exchange.max_rows() * with.hidden);
     std::vector<int32_t> counts(with.experts_per_rank), experts(4 * with.top_k, -1);
     Dispatch<int32_t> call;
     call.tokens = tokens.data();
     call.experts = experts.data();
     call.rows = rows.data();
     call.counts = counts.data();
-    call.room = exchange.most_rows();
+    call.room = exchange.max_rows();
     call.n = 4;
     world.barrier();  // the mistake must not come into the call before
     try {
       if (world.rank() == 1) wrong(exchange, experts);
       dispatch<int32_t>(exchange, call);
-      combine<bf16>(exchange, {.rows = rows.data(), .tokens = tokens.data(), .n = 4});
+      combine<bf16>(exchange, {.rows = rows.data(), .out = tokens.data(), .n = 4});
     } catch (const std::exception& error) {
       said[size_t(world.rank())] = error.what();
     }
@@ -133,8 +133,8 @@ TEST(ExpertFaults, AWrongExpertIsAnErrorOfAllRanks) {
 
 TEST(ExpertFaults, ASecondCombineIsAnErrorOfAllRanks) {
   const auto said = after([](ExpertExchange& exchange, auto&) {
-    std::vector<bf16> rows(exchange.most_rows() * 16), tokens(40 * 16);
-    combine<bf16>(exchange, {.rows = rows.data(), .tokens = tokens.data(), .n = 0});
+    std::vector<bf16> rows(exchange.max_rows() * 16), tokens(40 * 16);
+    combine<bf16>(exchange, {.rows = rows.data(), .out = tokens.data(), .n = 0});
   });
   for (const std::string& text : said) EXPECT_TRUE(has(text, "combine() follows a dispatch(), once")) << text;
 }
@@ -154,14 +154,20 @@ TEST(ExpertFaults, ARankThatNeverCallsIsReported) {
   EXPECT_TRUE(has(said, "dispatch of tokens to experts")) << said;
 }
 
-/// Makes calls until a rank is lost, and goes on without it.
-std::string calls_until_one_dies(World world, const Case& with) {
+/// Makes calls until rank 1 kills itself, some time after the third call, and goes on without it.
+std::string calls_until_one_dies(World world, const Case& with, std::chrono::microseconds later) {
   const auto rank = uint64_t(world.rank());
   ExpertExchange exchange(world, options_of(with, DType::bf16));
+  std::jthread death;
   const std::string said = thrown([&] {
     for (uint64_t call = 0;; ++call) {
       call_once(exchange, with, call % 50, rank);
       if (testing::Test::HasFailure()) throw std::logic_error("wrong rows before the death");
+      if (rank != 1 || call != 2) continue;
+      death = std::jthread([later] {
+        std::this_thread::sleep_for(later);
+        ::kill(getpid(), SIGKILL);
+      });
     }
   });
   if (!has(said, "peer_lost: rank 1 (pid ")) return said;
@@ -173,31 +179,58 @@ std::string calls_until_one_dies(World world, const Case& with) {
 }
 
 TEST(ExpertFaults, KilledProcessesAreNamedAndMasked) {
-  for (int round = 0; round < 12; ++round) {
+  for (int round = 0; round < 12 && !HasFailure(); ++round) {
     Case with;
     with.ranks = 3;
     with.packet_tokens = round % 2 == 0 ? 0 : 40;
     const std::string address = chorale::test::fresh_address();
     chorale::test::Processes ranks(3, [&](int rank) -> std::string {
       World world = World::join(address, rank, 3, {.workers = 2, .timeout = 60s});
-      std::jthread death;
-      if (rank == 1) {
-        death = std::jthread([round] {
-          std::this_thread::sleep_for(20ms + std::chrono::microseconds(round * 397));
-          ::kill(getpid(), SIGKILL);
-        });
-      }
-      return calls_until_one_dies(std::move(world), with);
+      return calls_until_one_dies(std::move(world), with, std::chrono::microseconds(round * 397));
     });
     for (const int rank : {0, 2}) EXPECT_EQ(ranks.said(rank), "good") << "round " << round;
   }
 }
 
-TEST(ExpertFaults, OtherWorldsAreNotSurvivors) {
+TEST(ExpertFaults, AWorldOfOtherRanksIsRefused) {
+  // Both ranks of the second world bring an exchange in which they are rank 0.
+  std::vector<World> alone;
+  for (int rank = 0; rank < 2; ++rank) alone.push_back(std::move(World::local(1).front()));
   run_local(2, [&](World& world) {
-    ExpertExchange exchange(world, options_of(Case{}, DType::bf16));
-    EXPECT_TRUE(has(thrown([&] { exchange.over(world); }), "must be made by survivors()"));
+    ExpertExchange exchange(alone[size_t(world.rank())], options_of(Case{}, DType::bf16));
+    const std::string said = thrown([&] { exchange.over(world); });
+    EXPECT_TRUE(has(said, "rank 1 is not a rank of this exchange that is left")) << said;
   });
+}
+
+TEST(ExpertFaults, TwoRanksAreLostOneAfterTheOther) {
+  std::vector<World> worlds = World::local(4);
+  Case with;
+  with.ranks = 4;
+  const auto body = [&](int rank) {
+    World world = std::move(worlds[size_t(rank)]);
+    ExpertExchange exchange(world, options_of(with, DType::bf16));
+    call_once(exchange, with, 1, uint64_t(rank));
+    world.barrier();
+    if (rank == 1) return;
+    World rest = world.survivors();
+    ExpertExchange three = exchange.over(rest);
+    EXPECT_EQ(three.lost(), std::vector<int>{1});
+    call_once(three, with, 2, uint64_t(rank), {1});
+    rest.barrier();
+    if (rank == 2) return;
+    World two = rest.survivors();
+    // Either exchange knows which ranks are left.
+    for (const ExpertExchange* of : {&exchange, &three}) {
+      ExpertExchange last = of->over(two);
+      EXPECT_EQ(last.lost(), (std::vector<int>{1, 2}));
+      call_once(last, with, 3, uint64_t(rank), {1, 2});
+      two.barrier();
+    }
+  };
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < 4; ++rank) ranks.emplace_back(body, rank);
+  for (std::thread& rank : ranks) rank.join();
 }
 
 }  // namespace

@@ -161,9 +161,11 @@ struct CombineKernel {
     if (group.count != view.blocks) refuse("an expert exchange is launched with another number of blocks");
     ExpertView::Calls* const calls = view.calls(group.id);
     const uint64_t call = load_relaxed(&calls->dispatched);
-    if (load_relaxed(&calls->combined) == call) refuse("combine() follows a dispatch(), once");
+    if (load_relaxed(&calls->combined) == call) {
+      return detail::wrong_call("combine() follows a dispatch(), once");
+    }
     if (view.came(group.id, view.window.self)[0] != n) {
-      refuse("combine() gets another number of tokens than the dispatch() before it");
+      return detail::wrong_call("combine() gets another number of tokens than the dispatch() before it");
     }
     group.sync();  // all threads have read the numbers of calls
     uint32_t pieces = pieces_of(view.range(n, group.id));

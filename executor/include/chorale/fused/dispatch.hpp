@@ -114,6 +114,7 @@ struct DispatchKernel {
   char* rows;
   char* row_scales;
   int32_t* counts;
+  int32_t* wanted;
   int32_t* begins;
   uint64_t room;       ///< rows in all, or of each expert if they are padded
   uint32_t alignment;  ///< the rows of each expert begin at a multiple of it
@@ -123,7 +124,7 @@ struct DispatchKernel {
     if (group.count != view.blocks) refuse("an expert exchange is launched with another number of blocks");
     const uint64_t call = load_relaxed(&view.calls(group.id)->dispatched) + 1;
     const bool packets = n <= view.packet_tokens;
-    count(group);
+    if (!count(group)) return Stop::aborted;
     send_notes(group, call, packets);
     if (packets) send_packets(group, call);
     Stop stop = take_notes(group, deadline, call);
@@ -139,18 +140,22 @@ struct DispatchKernel {
 
   /// Returns the expert in a slot of a token, or -1.
   CHORALE_FN int64_t expert(uint64_t token, uint32_t slot) const {
-    const int64_t id = int64_t(experts[token * view.top_k + slot]);
-    if (id >= int64_t(view.experts()) || id < -1) refuse_expert(token, id, false);
-    return id;
+    return int64_t(experts[token * view.top_k + slot]);
   }
-  CHORALE_FN void refuse_expert(uint64_t token, int64_t id, bool twice) const {
-#if defined(__CUDACC__)
-    refuse("a token names an expert that does not exist, or one twice");
-#else
-    refuse("dispatch(): token " + std::to_string(token) + " names expert " + std::to_string(id) +
-           (twice ? " twice"
-                  : ", expected -1 for none, or 0 to " + std::to_string(int64_t(view.experts()) - 1)));
+  /// Checks the expert in a slot of a token. On the CPU it throws what is wrong; on CUDA it returns false.
+  CHORALE_FN bool is_right(uint64_t token, uint32_t slot) const {
+    const int64_t id = expert(token, slot);
+    const bool exists = id >= -1 && id < int64_t(view.experts());
+    bool twice = false;
+    for (uint32_t before = 0; before < slot && id >= 0; ++before) twice |= expert(token, before) == id;
+#if !defined(__CUDACC__)
+    if (!exists || twice) {
+      refuse("dispatch(): token " + std::to_string(token) + " names expert " + std::to_string(id) +
+             (twice ? " twice"
+                    : ", expected -1 for none, or 0 to " + std::to_string(int64_t(view.experts()) - 1)));
+    }
 #endif
+    return exists && !twice;
   }
   CHORALE_FN bool goes_to(uint32_t token, uint32_t shard) const {
     bool yes = false;
@@ -170,31 +175,34 @@ struct DispatchKernel {
   }
 
   /// Counts this rank's tokens by expert, and those before this block's. Remembers where the block's go.
-  CHORALE_FN void count(const Group& group) const {
+  /// Returns false if a token names a wrong expert; every block of the rank gets the same.
+  CHORALE_FN bool count(const Group& group) const {
     uint32_t *const totals = view.totals(group.id), *const starts = view.starts(group.id);
     const TokenRange own = mine(group);
     for (uint32_t at = group.rank; at < view.experts(); at += group.size) totals[at] = starts[at] = 0;
     group.sync();
+    bool right = true;
     for (uint64_t at = group.rank; at < uint64_t(n) * view.top_k; at += group.size) {
       const uint64_t token = at / view.top_k;
-      const int64_t id = expert(token, uint32_t(at % view.top_k));
-      if (id < 0) continue;
-      add_relaxed(&totals[id], 1u);
-      if (token < own.begin) add_relaxed(&starts[id], 1u);
+      const uint32_t slot = uint32_t(at % view.top_k);
+      const int64_t id = expert(token, slot);
+      right &= is_right(token, slot);
+      if (id < 0 || !right) continue;
+      post_relaxed(&totals[id], 1u);
+      if (token < own.begin) post_relaxed(&starts[id], 1u);
     }
+    if (!group.all(right)) return false;
     for (uint32_t token = own.begin + group.rank; token < own.end; token += group.size) {
       uint64_t goes = 0;
       for (uint32_t slot = 0; slot < view.top_k; ++slot) {
         const int64_t id = expert(token, slot);
-        for (uint32_t before = 0; before < slot && id >= 0; ++before) {
-          if (expert(token, before) == id) refuse_expert(token, id, true);
-        }
         const int32_t owner = id < 0 ? -1 : view.owners[uint32_t(id) / view.experts_per_shard];
         if (owner >= 0) goes |= uint64_t(1) << owner;
       }
       *view.goes(token) = goes;
     }
     group.sync();
+    return true;
   }
 
   /// Returns a word of the note to a shard, after its first unit.
@@ -331,14 +339,18 @@ struct DispatchKernel {
         begin = 0;
         for (uint32_t before = 0; before < at; ++before) begin += aligned(sums[before]);
       }
+      const uint64_t end = padded ? begin + room : room;
+      if (begin > end) begin = end;
       if (group.id == 0) {
-        counts[at] = int32_t(sums[at]);
+        counts[at] = int32_t(sums[at] < end - begin ? sums[at] : end - begin);
+        if (wanted) wanted[at] = int32_t(sums[at]);
         if (begins) begins[at] = int32_t(begin);
         if (begins && at + 1 == experts_here) {
-          begins[experts_here] = int32_t(padded ? experts_here * room : begin + aligned(sums[at]));
+          const uint64_t last = begin + aligned(sums[at]);
+          begins[experts_here] = int32_t(padded || last > end ? end : last);
         }
       }
-      give_rows(group, at, begin, padded ? begin + room : room);
+      give_rows(group, at, begin, end);
     }
     group.sync();
   }

@@ -211,6 +211,16 @@ CHORALE_FN auto with_form(const ExpertView& view, const F& f) {
   return view.lines ? f(FormOf<LL128>{}) : f(FormOf<LL16>{});
 }
 
+/// Ends a call that is wrong on this rank. On the CPU it throws `why`; on CUDA the kernel returns the result,
+/// so that the world stops and the GPU stays usable.
+CHORALE_FN Stop wrong_call(const char* why) {
+#if !defined(__CUDACC__)
+  refuse(why);
+#endif
+  (void)why;
+  return Stop::aborted;
+}
+
 /// Calls f(item) for the calling warp's items of 0 .. items-1. `warp` is group.warps().
 template <class F>
 CHORALE_FN void each_of_warp(const Group& group, const Group& warp, uint64_t items, const F& f) {

@@ -8,9 +8,10 @@
 ///     options.space = Space::device;
 ///     ExpertExchange exchange(world, options);
 ///     dispatch<int64_t>(exchange, {.tokens = x, .experts = topk_ids, .weights = topk_weights, .n = n,
-///                                  .rows = rows, .counts = counts, .room = exchange.most_rows()}, stream);
-///     // Run expert i on its counts[i] rows, which begin behind those of expert i - 1.
-///     combine<bf16>(exchange, {.rows = y, .tokens = out, .n = n}, stream);
+///                                  .rows = rows, .counts = counts, .begins = begins, .room =
+///                                  exchange.max_rows()}, stream);
+///     // Run expert i on rows begins[i] to begins[i] + counts[i] - 1.
+///     combine<bf16>(exchange, {.rows = y, .out = out, .n = n}, stream);
 #pragma once
 
 #include <cstdint>
@@ -42,15 +43,18 @@ struct ExpertOptions {
   uint32_t packet_tokens = 256;
   /// Sets the form of packets: ll16 or ll128. None: ll128 where it works between all ranks, otherwise ll16.
   std::optional<PacketForm> packet = std::nullopt;
-  uint32_t blocks = 0;        ///< thread blocks of a launch, at most 1024; 0: 4 on the CPU, 64 on GPUs
+  /// Sets the thread blocks of a launch, at most 1024; 0: 4 on the CPU, 64 on GPUs. On a GPU a block of 512
+  /// threads may need a multiprocessor, so dispatch() refuses more blocks than the GPU holds.
+  uint32_t blocks = 0;
   Space space = Space::host;  ///< the memory of the exchange and of all buffers
 };
 
 /// Holds the memory through which ranks exchange tokens. The world must outlive it. Peers write into its
 /// memory, so destroy it after the launches of all ranks have ended (World::barrier()).
 ///
-/// Its calls alternate: a dispatch(), then at most one combine(). Launch them in one stream. To have two
-/// batches on their way at a time, make two exchanges.
+/// Its calls alternate: a dispatch(), then at most one combine(). All ranks make the same calls. Launch them
+/// in one stream. To have two batches on their way at a time, make two exchanges, whose blocks must all be
+/// resident at the same time.
 class ExpertExchange {
  public:
   /// Makes an exchange; collective.
@@ -63,10 +67,10 @@ class ExpertExchange {
   ExpertExchange& operator=(ExpertExchange&&) noexcept;
   ~ExpertExchange();
 
-  /// Makes an exchange for the ranks that are left after some were lost; collective over `survivors`, which
-  /// World::survivors() of this exchange's world has made. The experts of lost ranks are masked: tokens are
-  /// not sent to them, and combine() adds up the results of the others. Expert numbers stay as they were.
-  /// For example:
+  /// Makes an exchange for the ranks that are left after some were lost; collective over `survivors`, such as
+  /// World::survivors() makes. The experts of lost ranks are masked: tokens are
+  /// not sent to them, and combine() adds up the results of the others, whose weights stay as they are.
+  /// Expert numbers stay as they were. For example:
   ///
   ///     try {
   ///       step();
@@ -76,8 +80,7 @@ class ExpertExchange {
   ///       step_with(again);
   ///     }
   ///
-  /// \throws UsageError if `survivors` was not made by the survivors() of this exchange's world; otherwise as
-  ///         the constructor
+  /// \throws UsageError if a rank of `survivors` is no rank of this exchange; otherwise as the constructor
   ExpertExchange over(World& survivors) const;
 
   /// Returns the ranks of the first exchange that over() has left out, in order.
@@ -86,12 +89,13 @@ class ExpertExchange {
   const ExpertOptions& options() const;
   /// Returns the most rows that a call can bring to this rank, if the rows of an expert begin at a multiple
   /// of `alignment`.
-  uint64_t most_rows(uint32_t alignment = 1) const;
+  uint64_t max_rows(uint32_t alignment = 1) const;
   /// Returns the most rows that a call can bring to one expert.
-  uint64_t most_rows_of_expert() const;
+  uint64_t max_rows_of_expert() const;
   uint64_t bytes() const;  ///< the bytes of memory that the exchange takes on each rank
 
-  /// Makes the exchange usable again after World::reset(); collective. The next call is a dispatch().
+  /// Makes the exchange usable again after World::reset(); collective. The next call is a dispatch(). Views
+  /// and captured graphs stay valid.
   void reset();
 
   Transport& transport() const;
@@ -118,21 +122,23 @@ struct Dispatch {
   void* rows = nullptr;         ///< output [room][hidden], or [experts_per_rank][room][hidden] if padded: the
                                 ///< tokens by expert, in the order of their ranks and of their numbers there
   float* row_scales = nullptr;  ///< output: the scales of each row; null if options().scales is 0
-  int32_t* counts = nullptr;    ///< output [experts_per_rank]: the tokens of each expert here
+  int32_t* counts = nullptr;    ///< output [experts_per_rank]: the rows of each expert
+  int32_t* wanted = nullptr;    ///< output [experts_per_rank]: the tokens that name each expert, also those
+                                ///< that are dropped; null: not wanted
   int32_t* begins = nullptr;    ///< output [experts_per_rank + 1]: the first row of each expert, and the end
                                 ///< of the last; null: not wanted
   uint64_t room = 0;            ///< the rows of `rows`, or the rows of each expert if padded
   uint32_t alignment = 1;       ///< the rows of each expert begin at a multiple of it; not if padded
   bool padded = false;          ///< expert i of this rank has the rows i * room and following
-  /// Allows less room than most_rows(), or most_rows_of_expert() if padded. Tokens without room are dropped:
-  /// `counts` counts them, but they have no row, and combine() adds nothing for them.
+  /// Allows less room than max_rows(), or max_rows_of_expert() if padded. Tokens without room are dropped:
+  /// they have no row, combine() adds nothing for them, and only `wanted` counts them.
   bool may_drop = false;
 };
 
 /// Holds the arguments of combine(). Buffers are as those of Dispatch.
 struct Combine {
   const void* rows = nullptr;  ///< the experts' results of type options().result, in the rows of dispatch()
-  void* tokens = nullptr;      ///< output [n][hidden] of type options().result
+  void* out = nullptr;         ///< output [n][hidden] of type options().result
   uint32_t n = 0;              ///< as for the dispatch() before
 };
 
@@ -152,9 +158,11 @@ constexpr DType result_type() {
 }  // namespace detail
 
 /// Sends each token to the ranks of its experts, once to each rank, and stores it there in a row for each of
-/// its experts. Every rank calls it, with the same `threads`; 0: 1 on the CPU, 512 on CUDA. An expert number
-/// that does not exist ends the kernel as refuse() does.
-/// \throws UsageError for arguments that are out of range, before anything is sent; otherwise as launch()
+/// its experts. Every rank calls it. A token that names a wrong expert is an error of all ranks: on the CPU
+/// with the token and the expert, on CUDA as an abort by this rank. \param threads  per block; on CUDA a
+/// multiple of 32, at most 512; 0: 1 on the CPU, 512 on CUDA \throws UsageError on this rank for arguments
+/// that are out of range, before it sends anything; the other
+///         ranks then wait for it. Otherwise as launch()
 template <class Id, class = chorale::detail::Side>
 void dispatch(ExpertExchange& exchange, const Dispatch<Id>& call, LaunchStream on = {},
               uint32_t threads = 0) {
@@ -166,7 +174,7 @@ void dispatch(ExpertExchange& exchange, const Dispatch<Id>& call, LaunchStream o
          DispatchKernel<Id>{view, static_cast<const char*>(call.tokens),
                             reinterpret_cast<const char*>(call.scales), call.experts, call.weights, call.n,
                             static_cast<char*>(call.rows), reinterpret_cast<char*>(call.row_scales),
-                            call.counts, call.begins, call.room, call.alignment, call.padded},
+                            call.counts, call.wanted, call.begins, call.room, call.alignment, call.padded},
          {view.blocks, threads == 0 && exchange.options().space == Space::device ? 512 : threads}, on,
          {"dispatch of tokens to experts"});
 }
@@ -181,7 +189,7 @@ void combine(ExpertExchange& exchange, const Combine& call, LaunchStream on = {}
   detail::check_combine(exchange, call, detail::result_type<T>());
   const ExpertView view = exchange.view();
   launch(exchange.transport(),
-         CombineKernel<T>{view, static_cast<const char*>(call.rows), static_cast<char*>(call.tokens), call.n},
+         CombineKernel<T>{view, static_cast<const char*>(call.rows), static_cast<char*>(call.out), call.n},
          {view.blocks, threads == 0 && exchange.options().space == Space::device ? 512 : threads}, on,
          {"combination of experts' results"});
 }
