@@ -41,7 +41,8 @@ struct PacketLimits {
   uint64_t twice = 512 << 10;  ///< packets_twice: the bytes of the message
 };
 
-/// Returns the form that Form::by_size stands for. It is the only place that chooses.
+/// Returns the form that Form::by_size stands for, if the call's packets fit. The form() of a kernel's class
+/// returns the form that a call takes.
 /// \param sent     the bytes that a rank sends to all others in one exchange of packets
 /// \param message  the bytes of the message, if the kernel has packets_twice; else 0
 constexpr Form form_of(uint64_t sent, uint64_t message, int ranks) {

@@ -5,7 +5,8 @@
 ///     fused::RmsNormAllReduce norm(world, 4096, 8192 * sizeof(bf16), {.space = Space::device});
 ///     norm.run<bf16>({in, residual, weight, 1e-6f, rows, cols}, fused::StoreRow<bf16>{out}, {stream});
 ///
-/// For each row it computes, with the bits of all ranks the same:
+/// For each row it computes the following. If residual, weight and epsilon are equal on all ranks, so are the
+/// bits of the results.
 ///
 ///     sum       = in of all ranks, added in f32 in rank order, then rounded to T
 ///     residual += sum, in f32, rounded to T. Without a residual this is the sum
@@ -141,7 +142,7 @@ struct RmsNormWindow {
 
   CHORALE_FN Stop operator()(const Group& group, const Deadline& deadline) const {
     const uint32_t ready = 2 * group.id, added = ready + 1, ranks = uint32_t(window.ranks);
-    // The last launch has ended on all ranks when they arrive here: each of its groups waited for all ranks.
+    // All peers have read this rank's input of the last launch, because each of its groups waited for them.
     for (int32_t rank = 0; rank < window.ranks; ++rank) {
       const Leg part = part_of(group, rank);
       detail::copy_rows(group, norm.call.in, norm.call.cols, window.base[window.self],
