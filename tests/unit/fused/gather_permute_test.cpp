@@ -97,8 +97,10 @@ TEST(GatherPermute, EndsInANamedError) {
                           const std::vector<int32_t> index{0, 6, 12};
                           std::vector<float> out(3 * 16);
                           gather.run<float, int32_t>({in.data(), out.data(), index.data(), 6, 3, 16});
-                          for (size_t at = 0; at < out.size(); ++at)
-                            ASSERT_EQ(out[at], float(at / 16) + 10 * float(number));
+                          for (int at = 0; at < int(out.size()); ++at) {
+                            const int from = at / 16;
+                            ASSERT_EQ(out[size_t(at)], float(from) + 10 * float(number));
+                          }
                         });
   }
 }
