@@ -276,6 +276,16 @@ void detail::check_dispatch(const ExpertExchange& exchange, const void* tokens, 
   check_given("row_scales", row_scales, all != 0 && options.scales != 0);
 }
 
+LaunchConfig detail::launch_of(const ExpertExchange& exchange, uint32_t threads) {
+  const ExpertOptions& options = exchange.options();
+  if (options.space == Space::host) return {options.blocks, threads};
+  if (threads % 32 != 0 || threads > 512) {
+    throw UsageError(fmt::format(
+        "an expert exchange in blocks of {} threads: expected a multiple of 32, at most 512", threads));
+  }
+  return {options.blocks, threads == 0 ? 512 : threads};
+}
+
 void detail::check_combine(const ExpertExchange& exchange, const Combine& call, DType type) {
   const ExpertOptions& options = exchange.options();
   if (type != options.result) {

@@ -148,6 +148,9 @@ void check_dispatch(const ExpertExchange& exchange, const void* tokens, const vo
                     const void* experts, uint32_t n, const void* rows, const void* row_scales,
                     const void* counts, uint64_t room, uint32_t alignment, bool padded, bool may_drop);
 void check_combine(const ExpertExchange& exchange, const Combine& call, DType type);
+/// Returns the blocks and threads of a launch.
+/// \throws UsageError for a number of threads that blocks cannot have
+LaunchConfig launch_of(const ExpertExchange& exchange, uint32_t threads);
 
 template <class T>
 constexpr DType result_type() {
@@ -175,8 +178,7 @@ void dispatch(ExpertExchange& exchange, const Dispatch<Id>& call, LaunchStream o
                             reinterpret_cast<const char*>(call.scales), call.experts, call.weights, call.n,
                             static_cast<char*>(call.rows), reinterpret_cast<char*>(call.row_scales),
                             call.counts, call.wanted, call.begins, call.room, call.alignment, call.padded},
-         {view.blocks, threads == 0 && exchange.options().space == Space::device ? 512 : threads}, on,
-         {"dispatch of tokens to experts"});
+         detail::launch_of(exchange, threads), on, {"dispatch of tokens to experts"});
 }
 
 /// Gives each token the sum of weight * result over its experts. The sum is in float: first over the experts
@@ -190,8 +192,7 @@ void combine(ExpertExchange& exchange, const Combine& call, LaunchStream on = {}
   const ExpertView view = exchange.view();
   launch(exchange.transport(),
          CombineKernel<T>{view, static_cast<const char*>(call.rows), static_cast<char*>(call.out), call.n},
-         {view.blocks, threads == 0 && exchange.options().space == Space::device ? 512 : threads}, on,
-         {"combination of experts' results"});
+         detail::launch_of(exchange, threads), on, {"combination of experts' results"});
 }
 
 }  // namespace chorale::fused
