@@ -36,18 +36,16 @@ struct FloatSum {
   }
 };
 
-/// Is the weighed sum of a token's rows here: weight * row, added in the order of the token's experts.
+/// Makes the units of the weighed sum of a token's rows here: weight * row, added in the order of the token's
+/// experts.
 template <class T>
-struct WeighedRows {
+struct WeighedUnits {
   const char* rows;
   uint64_t row_bytes;
   const Route* routes;  ///< of the token
   uint32_t top_k;
 
-  static constexpr bool waits = false;
-  static constexpr uint32_t at_once = 2;
-
-  CHORALE_FN Unit unit(uint64_t index) const {
+  CHORALE_FN Unit operator()(uint64_t index) const {
     FloatSum<T> sum;
     for (uint32_t slot = 0; slot < top_k; ++slot) {
       const Route route = routes[slot];
@@ -56,28 +54,6 @@ struct WeighedRows {
     }
     return sum.rounded();
   }
-#if defined(__CUDACC__)
-  CHORALE_FN bool may_take_several() const { return true; }
-  CHORALE_FN bool whole(uint64_t) const { return true; }
-  template <bool, uint32_t N>
-  CHORALE_FN Stop read(const Group&, const Turn& turn, Unit (&to)[N]) const {
-#pragma unroll
-    for (uint32_t index = 0; index < N; ++index) {
-      to[index] = index < turn.n ? unit(turn.unit + index * turn.stride) : Unit{};
-    }
-    return Stop::none;
-  }
-#else
-  uint64_t run(uint64_t) const { return 0; }
-  Stop view(const Group&, uint64_t at, uint64_t bytes, char* room, const char*& seen) const {
-    for (uint64_t index = 0; index < units_of(bytes); ++index) {
-      const Unit held = unit(at / unit_bytes + index);
-      std::memcpy(room + index * unit_bytes, &held, unit_bytes);
-    }
-    seen = room;
-    return Stop::none;
-  }
-#endif
 };
 
 /// Is the sum of what the ranks have sent for a token, added in rank order. From(rank) is the source of a
@@ -183,8 +159,8 @@ struct CombineKernel {
   }
 
  private:
-  CHORALE_FN detail::WeighedRows<T> weighed(int32_t sender, uint32_t token) const {
-    return {rows, view.result_bytes, view.routes(sender, token), view.top_k};
+  CHORALE_FN detail::UnitSource<detail::WeighedUnits<T>, 2> weighed(int32_t sender, uint32_t token) const {
+    return {{rows, view.result_bytes, view.routes(sender, token), view.top_k}};
   }
 
   /// Sends the sums for a piece of each other rank's tokens.

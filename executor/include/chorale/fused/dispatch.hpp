@@ -20,43 +20,18 @@ namespace chorale::fused {
 
 namespace detail {
 
-/// Is the source of a token of this rank: its elements, then its scales.
-struct TokenSource {
+/// Makes the units of a token of this rank: its elements, then its scales.
+struct TokenUnits {
   const char* token;
   const char* scales;
   uint32_t token_bytes, scale_bytes;
 
-  static constexpr bool waits = false;
-  static constexpr uint32_t at_once = 8;
-
-  CHORALE_FN Unit unit(uint64_t index) const {
+  CHORALE_FN Unit operator()(uint64_t index) const {
     const uint64_t at = index * unit_bytes;
     if (at < token_bytes) return load_unit(token + at);
     return load_unit(scales + (at - token_bytes),
                      chorale::detail::bytes_within(index, unit_bytes, token_bytes + scale_bytes));
   }
-#if defined(__CUDACC__)
-  CHORALE_FN bool may_take_several() const { return true; }
-  CHORALE_FN bool whole(uint64_t) const { return true; }
-  template <bool, uint32_t N>
-  CHORALE_FN Stop read(const Group&, const Turn& turn, Unit (&to)[N]) const {
-#pragma unroll
-    for (uint32_t index = 0; index < N; ++index) {
-      to[index] = index < turn.n ? unit(turn.unit + index * turn.stride) : Unit{};
-    }
-    return Stop::none;
-  }
-#else
-  uint64_t run(uint64_t) const { return 0; }
-  Stop view(const Group&, uint64_t at, uint64_t bytes, char* room, const char*& seen) const {
-    for (uint64_t index = 0; index < units_of(bytes); ++index) {
-      const Unit held = unit(at / unit_bytes + index);
-      std::memcpy(room + index * unit_bytes, &held, unit_bytes);
-    }
-    seen = room;
-    return Stop::none;
-  }
-#endif
 };
 
 /// Stores a token in the row of each of its experts here, and its scales beside.
@@ -165,10 +140,10 @@ struct DispatchKernel {
     }
     return yes;
   }
-  CHORALE_FN detail::TokenSource source(uint32_t token) const {
-    return {tokens + uint64_t(token) * view.token_bytes,
-            scales ? scales + uint64_t(token) * view.scale_bytes : nullptr, view.token_bytes,
-            view.scale_bytes};
+  CHORALE_FN detail::UnitSource<detail::TokenUnits, 8> source(uint32_t token) const {
+    return {{tokens + uint64_t(token) * view.token_bytes,
+             scales ? scales + uint64_t(token) * view.scale_bytes : nullptr, view.token_bytes,
+             view.scale_bytes}};
   }
   CHORALE_FN detail::ExpertRows sink(const Route* routes) const {
     return {rows, row_scales, view.token_bytes, view.scale_bytes, routes, view.top_k};

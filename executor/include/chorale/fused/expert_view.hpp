@@ -18,6 +18,7 @@
 // all earlier calls. A rank that combines has received the notes of the dispatch before.
 
 #include <cstdint>
+#include <cstring>
 
 #include "chorale/device.hpp"
 
@@ -220,6 +221,39 @@ CHORALE_FN Stop wrong_call(const char* why) {
   (void)why;
   return Stop::aborted;
 }
+
+/// Is a source of units that `unit(index)` makes, where they are; it makes at most `together` of them at a
+/// time.
+template <class UnitOf, uint32_t together>
+struct UnitSource {
+  UnitOf unit;
+
+  static constexpr bool waits = false;
+  static constexpr uint32_t at_once = together;
+
+#if defined(__CUDACC__)
+  CHORALE_FN bool may_take_several() const { return true; }
+  CHORALE_FN bool whole(uint64_t) const { return true; }
+  template <bool, uint32_t N>
+  CHORALE_FN Stop read(const Group&, const Turn& turn, Unit (&to)[N]) const {
+#pragma unroll
+    for (uint32_t index = 0; index < N; ++index) {
+      to[index] = index < turn.n ? unit(turn.unit + index * turn.stride) : Unit{};
+    }
+    return Stop::none;
+  }
+#else
+  uint64_t run(uint64_t) const { return 0; }
+  Stop view(const Group&, uint64_t at, uint64_t bytes, char* room, const char*& seen) const {
+    for (uint64_t index = 0; index < units_of(bytes); ++index) {
+      const Unit held = unit(at / unit_bytes + index);
+      std::memcpy(room + index * unit_bytes, &held, unit_bytes);
+    }
+    seen = room;
+    return Stop::none;
+  }
+#endif
+};
 
 /// Calls f(item) for the calling warp's items of 0 .. items-1. `warp` is group.warps().
 template <class F>
