@@ -215,7 +215,7 @@ class Builder {
     // because pipelines may count each other's turns.
     uint64_t turn = op_->unit_bytes;
     const uint64_t grain = std::lcm(layout_.packet, layout_.block);
-    if (grain > unit_bytes && layout_.packet > unit_bytes) turn = (turn + grain - 1) / grain * grain;
+    if (layout_.packet > unit_bytes) turn = (turn + grain - 1) / grain * grain;
     record.body = op_->body;
     record.turn_bytes = turn;
     record.turns = bytes / turn + (bytes % turn != 0 ? 1 : 0);

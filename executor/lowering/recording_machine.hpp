@@ -411,8 +411,8 @@ class RecordingMachine : public Recording {
     add_sinks(step, sinks.b);
   }
 
-  static constexpr uint64_t encoded_tag = uint64_t{1}
-                                          << 60;  ///< no address or tag of ProgramPlace has this bit
+  /// Marks the address of encoded data. No address and no tag of ProgramPlace has this bit.
+  static constexpr uint64_t encoded_tag = uint64_t{1} << 60;
 
   static constexpr uint64_t least_turns = 3;  ///< least turns of a loop
 

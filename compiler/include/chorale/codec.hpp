@@ -47,6 +47,7 @@ constexpr uint32_t codec_steps(CodecFormat format) {
   return 1;
 }
 
+/// Says how the elements of an operand are encoded.
 struct Codec {
   CodecFormat format = CodecFormat::fp8_e4m3;
   uint32_t block = 128;  ///< elements that share a scale: a power of two from least_block to most_block

@@ -38,8 +38,9 @@ struct Layout {
   uint64_t slice_bytes = 0;
   uint64_t alignment = 16;  ///< least common multiple of the plan's alignment, `packet` and `block`
   uint64_t packet = 16;     ///< bytes; the payload of packets begins and ends at multiples of it
-  uint64_t block =
-      1;  ///< bytes; blocks of plain elements that a codec encodes begin and end at multiples of it
+  /// Gives the bytes at whose multiples the blocks of plain elements begin and end that a codec encodes; 1:
+  /// the plan has no codecs.
+  uint64_t block = 1;
   /// This is true if the segments of a buffer are not adjacent in memory, as in a piece of a longer message.
   /// An operation that covers two segments then moves them separately.
   bool segments_apart = false;

@@ -22,7 +22,7 @@ std::string quantised_words(const Quantised&);
 /// Returns by how much an output of a sum, a minimum or a maximum differs at most from that of a plan without
 /// codecs. It is a formula such as "(1 + 1/28)^2 - 1", to be multiplied by M: the sum, over the addends, of
 /// the largest magnitude in an addend's block. Returns "0" if nothing was encoded. The rounding of the
-/// elements' type and of f32 comes on top, and infinities and NaNs have no bound.
+/// elements' type and of f32 is added to it. Infinities and NaNs have no bound.
 std::string error_bound(const Quantised&);
 
 /// Returns the value of the formula of error_bound().

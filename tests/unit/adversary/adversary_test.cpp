@@ -24,7 +24,7 @@ TEST(Adversary, ShippedPlansOf2RanksStand) { expect_all_stand("2", 40); }
 TEST(Adversary, ShippedPlansOf4RanksStand) { expect_all_stand("4", 8); }
 TEST(Adversary, ShippedPlansOf8RanksStand) { expect_all_stand("8", 1); }
 
-/// What is read in another form than it was written is not the data.
+/// A read in another form than that of the write returns other data.
 TEST(Adversary, EncodedDataIsDecoded) {
   const Plan right = shipped_plan("allreduce_quantised_2");
   EXPECT_TRUE(try_hard(right, 10).ok());

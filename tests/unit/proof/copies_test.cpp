@@ -59,7 +59,7 @@ Operand& operand(Plan& plan, uint32_t rank, uint32_t on, uint32_t op, uint32_t p
   return of.operands[of.ops[op].first_operand + position];
 }
 
-/// What is encoded is decoded, in copies too.
+/// A copy that reads encoded data has to decode them.
 TEST(Copies, Codecs) {
   Plan plan = all_reduce();
   plan.extension.codecs = {{CodecFormat::int8, 64}};

@@ -54,7 +54,7 @@ Plan coded_all_reduce(const Operand& sent, const Operand& read) {
   return plan;
 }
 
-/// What was written by a codec is read by the same one.
+/// The proof accepts a read only by the codec of the write.
 TEST(Values, CodecsOfWritesAndReads) {
   EXPECT_EQ(values(coded_all_reduce(coded(at(2, 0)), coded(scratch(0)))), "");
   const std::string reads = "this reads scratch[0:1] of rank 0 as ",

@@ -23,8 +23,8 @@ struct Chunk {
   ///   becomes {"type":"s","index":1,"size":1,"codec":0}
   ///
   /// An operation that writes encoded chunks encodes, and one that reads them decodes. Between chunks with
-  /// one codec a copy changes nothing. The chunks are in scratch, and only copy, put, get and reduce take
-  /// them, over memory channels. The elements of a message are then f32, f16 or bf16.
+  /// one codec a copy copies the encoded bytes. The chunks are in scratch, and only copy, put, get and reduce
+  /// take them, over memory channels. The elements of a message are then f32, f16 or bf16.
   Chunk encoded(const Codec&) const;
 
   int64_t rank;

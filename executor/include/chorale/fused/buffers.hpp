@@ -34,8 +34,8 @@ struct Setup {
   uint32_t threads = 0;
 };
 
-/// Limits the bytes of a call that Form::by_size sends as packets. H200s chose the numbers:
-/// docs/benchmarks.md.
+/// Limits the bytes of a call that Form::by_size sends as packets. The numbers follow the table of fused
+/// kernels on two H200s in docs/benchmarks.md; other machines and more ranks were not measured.
 struct PacketLimits {
   uint64_t sent = 128 << 10;   ///< packets: the bytes that one rank sends to all others together
   uint64_t twice = 512 << 10;  ///< packets_twice: the bytes of the message

@@ -10,7 +10,7 @@
 /// adds them up. In the form `window` (two shots) one rank adds up each block, and sends the codes of the
 /// sum.
 ///
-/// How far can a result be from the exact sum x of all ranks' elements? Let A be the sum over all ranks of
+/// A result differs little from x, the exact sum of all ranks' elements. Let A be the sum over all ranks of
 /// block_magnitude() of the rank's block that has the element. If A * 1.01 is a finite float,
 ///
 ///     |out - x| <= shots * A * code_error<Q> * (1 + 2^-10) + ranks * A * 2^-22

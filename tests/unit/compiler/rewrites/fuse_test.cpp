@@ -219,7 +219,7 @@ std::string joined(const std::function<void(ThreadBlock&)>& ops) {
 }
 
 TEST(Fuse, SendsWhatItEncodes) {
-  // What is sent is what the reduction has made, whether it is encoded there or on its way.
+  // The joined operation sends the same elements as the two did, wherever the first encoded its result.
   EXPECT_EQ(joined([](ThreadBlock& block) {
               add(block, reduce, {in(0), coded(scratch(0))}, {coded(scratch(1))});
               add(block, put, {coded(scratch(1))}, {coded(at(2, 0))}, {}, memory);
