@@ -109,6 +109,18 @@ void Buffers::require_room(uint64_t bytes, const std::string& shape, const std::
   }
 }
 
+void Buffers::require_rows(uint64_t rows, uint64_t cols, uint64_t element_bytes, bool ragged_input) const {
+  const uint64_t row = round_up(cols * element_bytes, unit_bytes);
+  const std::string shape = fmt::format("{} rows of {} elements of {} bytes", rows, cols, element_bytes);
+  require(row == 0 || rows <= ~uint64_t{0} / row, shape + " have more bytes than can be addressed");
+  require_room(rows * row, shape,
+               fmt::format("max_rows = {} and max_row_bytes = {}", rows, cols * element_bytes));
+  require(!ragged_input,
+          fmt::format("rows in input() are whole units of 16 bytes, and a row of {} elements of {} bytes is "
+                      "not: pass them in other memory",
+                      cols, element_bytes));
+}
+
 LaunchConfig Buffers::shape_of(Form form, uint64_t items, uint64_t units) const {
   const bool packets = form == Form::packets || form == Form::packets_twice;
   const uint32_t most = packets ? packet_blocks_ : other_blocks_;

@@ -38,16 +38,8 @@ Form RmsNormAllReduce::form(uint64_t rows, uint64_t row_bytes) const {
 
 void RmsNormAllReduce::check(uint64_t rows, uint64_t cols, uint64_t element_bytes, bool pointers,
                              bool ragged_input) const {
-  const uint64_t row = round_up(cols * element_bytes, unit_bytes);
-  const std::string shape = fmt::format("{} rows of {} elements of {} bytes", rows, cols, element_bytes);
-  require(row == 0 || rows <= ~uint64_t{0} / row, shape + " have more bytes than can be addressed");
-  require_room(rows * row, shape,
-               fmt::format("max_rows = {} and max_row_bytes = {}", rows, cols * element_bytes));
+  require_rows(rows, cols, element_bytes, ragged_input);
   require(pointers || rows == 0 || cols == 0, "the pointers `in` and `weight` must not be null");
-  require(!ragged_input,
-          fmt::format("rows in input() are whole units of 16 bytes, and a row of {} elements of {} bytes is "
-                      "not: pass them in other memory",
-                      cols, element_bytes));
 }
 
 }  // namespace chorale::fused

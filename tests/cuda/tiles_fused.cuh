@@ -164,7 +164,7 @@ void test_rms_norm(const Rank& rank, Form form, uint64_t rows, uint32_t cols, ui
             float largest = 0;
             for (uint32_t col = first; col < end; ++col)
               largest = std::max(largest, std::fabs(got[row * cols + col]));
-            const float scale = fused::scale_of<Q>(largest);
+            const float scale = chorale::scale_of<Q>(largest);
             if (of_blocks[row * each + number] != scale) return fail(what, "a scale is wrong", row);
             for (uint32_t col = first; col < end; ++col) {
               const Q code = fused::code_of<Q>(got[row * cols + col] * (1.0f / scale));
@@ -184,7 +184,7 @@ std::vector<float> through_codes(std::vector<float> values, uint32_t block) {
     const size_t end = std::min(values.size(), first + block);
     float largest = 0;
     for (size_t at = first; at < end; ++at) largest = std::max(largest, fused::finite_magnitude(values[at]));
-    const float scale = fused::scale_of<Q>(largest), inverse = 1.0f / scale;
+    const float scale = chorale::scale_of<Q>(largest), inverse = 1.0f / scale;
     for (size_t at = first; at < end; ++at)
       values[at] = fused::value_of_code(fused::code_of<Q>(values[at] * inverse)) * scale;
   }

@@ -61,10 +61,8 @@ class CodedBlock {
           largest = larger_magnitude(largest, values[round][k]);
       }
     }
-#pragma unroll
-    for (uint32_t apart = detail::warp_threads / 2; apart != 0; apart /= 2)
-      largest = combine<ReduceOp::max>(largest, __shfl_xor_sync(~0u, largest, apart));
-    return largest;
+    return detail::over_lanes(largest, detail::warp_threads,
+                              [](float a, float b) { return combine<ReduceOp::max>(a, b); });
   }
 
   CHORALE_FN void write(const Mem& to, const Values& values, float scale) const {

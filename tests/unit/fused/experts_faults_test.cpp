@@ -33,6 +33,25 @@ std::string refused(const Change& change) {
   return said;
 }
 
+/// Has the buffers of a right call without routes, for tests that change it.
+struct Plain {
+  Plain(uint64_t n, const ExpertExchange& exchange)
+      : tokens(n * exchange.options().hidden),
+        rows(exchange.max_rows() * exchange.options().hidden),
+        counts(exchange.options().experts_per_rank),
+        experts(n * exchange.options().top_k, -1) {
+    call.tokens = tokens.data();
+    call.experts = experts.data();
+    call.rows = rows.data();
+    call.counts = counts.data();
+    call.room = exchange.max_rows();
+  }
+
+  std::vector<bf16> tokens, rows;
+  std::vector<int32_t> counts, experts;
+  Dispatch<int32_t> call;
+};
+
 TEST(ExpertFaults, OptionsThatAreOutOfRangeAreRefused) {
   EXPECT_TRUE(has(refused([](auto& of) { of.experts_per_rank = 0; }), "experts_per_rank = 0: expected 1 to"));
   EXPECT_TRUE(has(refused([](auto& of) { of.top_k = 0; }), "top_k = 0: expected 1 to"));
@@ -58,14 +77,8 @@ TEST(ExpertFaults, CallsThatWouldOverrunABufferAreRefused) {
   run_local(2, [&](World& world) {
     const Case with;
     ExpertExchange exchange(world, options_of(with, DType::bf16));
-    std::vector<bf16> tokens(41 * with.hidden), rows(exchange.max_rows() * with.hidden);
-    std::vector<int32_t> counts(with.experts_per_rank), experts(41 * with.top_k, -1);
-    Dispatch<int32_t> call;
-    call.tokens = tokens.data();
-    call.experts = experts.data();
-    call.rows = rows.data();
-    call.counts = counts.data();
-    call.room = exchange.max_rows();
+    Plain of(41, exchange);
+    const Dispatch<int32_t> call = of.call;
     const auto said = [&](auto change) {
       Dispatch<int32_t> changed = call;
       change(changed);
@@ -97,20 +110,13 @@ std::vector<std::string> after(const Wrong& wrong) {
   run_local(2, [&](World& world) {
     ExpertExchange exchange(world, options_of(with, DType::bf16));
     call_once(exchange, with, 1, uint64_t(world.rank()));
-    std::vector<bf16> tokens(4 * with.hidden), rows(exchange.max_rows() * with.hidden);
-    std::vector<int32_t> counts(with.experts_per_rank), experts(4 * with.top_k, -1);
-    Dispatch<int32_t> call;
-    call.tokens = tokens.data();
-    call.experts = experts.data();
-    call.rows = rows.data();
-    call.counts = counts.data();
-    call.room = exchange.max_rows();
-    call.n = 4;
+    Plain of(4, exchange);
+    of.call.n = 4;
     world.barrier();  // the mistake must not come into the call before
     try {
-      if (world.rank() == 1) wrong(exchange, experts);
-      dispatch<int32_t>(exchange, call);
-      combine<bf16>(exchange, {.rows = rows.data(), .out = tokens.data(), .n = 4});
+      if (world.rank() == 1) wrong(exchange, of.experts);
+      dispatch<int32_t>(exchange, of.call);
+      combine<bf16>(exchange, {.rows = of.rows.data(), .out = of.tokens.data(), .n = 4});
     } catch (const std::exception& error) {
       said[size_t(world.rank())] = error.what();
     }

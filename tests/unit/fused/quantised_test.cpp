@@ -80,7 +80,7 @@ std::vector<float> through_codes(const std::vector<float>& values, uint32_t bloc
     float largest = 0;
     for (size_t at = first; at < end; ++at)
       if (std::isfinite(values[at])) largest = std::max(largest, std::abs(values[at]));
-    const float scale = std::max(largest / fused::most_code<Q>, FLT_MIN), inverse = 1.0f / scale;
+    const float scale = std::max(largest / most_encoded<Q>, FLT_MIN), inverse = 1.0f / scale;
     for (size_t at = first; at < end; ++at) {
       const float scaled = values[at] * inverse;
       if (std::isfinite(scaled)) {

@@ -142,7 +142,7 @@ void call_quantised(World& world, RmsNormAllReduce& norm, const NormShape& shape
       for (uint32_t col = first; col < end; ++col)
         largest = std::max(largest, std::abs(values[row * shape.cols + col]));
       const float scale = scales[row * each + number];
-      ASSERT_EQ(scale, largest / fused::most_code<Q>) << row << ", " << number;
+      ASSERT_EQ(scale, largest / most_encoded<Q>) << row << ", " << number;
       for (uint32_t col = first; col < end; ++col) {
         const Q code = out[row * shape.cols + col];
         const Q expected = nearest_code<Q>(double(values[row * shape.cols + col] * (1.0f / scale)));

@@ -22,6 +22,29 @@ inline constexpr float most_encoded = 0;
   inline constexpr float most_encoded<element> = most;
 #include "chorale/codecs.def"
 
+/// Bounds the error of an element by the largest magnitude of its block, as codec_steps() does: 1 /
+/// encoded_steps<E>.
+template <class E>
+inline constexpr uint32_t encoded_steps = 1;
+#define CHORALE_CODEC(name, element, most, steps) \
+  template <> \
+  inline constexpr uint32_t encoded_steps<element> = steps;
+#include "chorale/codecs.def"
+
+/// Is the smallest scale, 2^-126. No smaller float has full precision, and a GPU may flush it to zero.
+inline constexpr float least_scale = 1.17549435e-38f;
+
+namespace detail {
+// nvcc may make one operation of a product and a sum, which rounds once. Then the CPU would give other bits.
+CHORALE_HD float product(float a, float b) {
+#if defined(__CUDA_ARCH__)
+  return __fmul_rn(a, b);
+#else
+  return a * b;
+#endif
+}
+}  // namespace detail
+
 /// Returns the codec of Codec::packed().
 CHORALE_HD Codec unpacked(uint16_t packed) { return {CodecFormat((packed & 15) - 1), uint32_t(packed >> 4)}; }
 
@@ -30,11 +53,11 @@ CHORALE_HD float larger_magnitude(float largest, float value) {
   return combine<ReduceOp::max>(largest, value < 0 ? -value : value);
 }
 
+/// Returns the scale of a block. It is not finite if `largest` is not.
 template <class E>
 CHORALE_HD float scale_of(float largest) {
-  constexpr float least = 1.17549435e-38f;
   const float scale = largest / most_encoded<E>;
-  return scale < least ? least : scale;
+  return scale < least_scale ? least_scale : scale;
 }
 
 template <class E>
@@ -53,11 +76,7 @@ CHORALE_HD E encoded(float value, float scale) {
 
 template <class E>
 CHORALE_HD float decoded(E value, float scale) {
-#if defined(__CUDA_ARCH__)
-  return __fmul_rn(float(widen(value)), scale);  // never joined with an addition, as on the CPU
-#else
-  return float(widen(value)) * scale;
-#endif
+  return detail::product(float(widen(value)), scale);
 }
 
 /// Calls f(TypeTag<E>) for the type of the encoded elements, and returns its result.

@@ -20,6 +20,13 @@ CHORALE_FN Group alone(const Group& group) {
   return thread;
 }
 
+namespace detail {
+/// Returns the larger of two values, of which none is a NaN.
+struct Larger {
+  CHORALE_FN float operator()(float a, float b) const { return a < b ? b : a; }
+};
+}  // namespace detail
+
 #if defined(__CUDACC__)
 namespace detail {
 /// Combines the values of each run of `lanes` lanes, a power of two. The lanes of the warp call it together.
@@ -93,7 +100,7 @@ CHORALE_FN float add_up(const Group& group, float value) {
 /// Returns the largest of the threads' values, of which none is negative or a NaN. Synchronises. CUDA: as
 /// add_up().
 CHORALE_FN float largest_of(const Group& group, float value) {
-  return detail::over_threads(group, value, 0.0f, [](float a, float b) { return a < b ? b : a; });
+  return detail::over_threads(group, value, 0.0f, detail::Larger{});
 }
 
 }  // namespace chorale

@@ -106,6 +106,9 @@ class Buffers {
   /// \param remedy  the argument of the constructor that must be larger
   void require_room(uint64_t bytes, const std::string& shape, const std::string& remedy) const;
 
+  /// Throws UsageError if rows do not fit, or if input() has rows that are not whole units (`ragged_input`).
+  void require_rows(uint64_t rows, uint64_t cols, uint64_t element_bytes, bool ragged_input) const;
+
   WindowView window() const { return window_ ? window_->view() : WindowView{}; }
   char* window_memory() const { return window_ ? reinterpret_cast<char*>(window_->local()) : nullptr; }
 

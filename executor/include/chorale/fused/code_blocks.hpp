@@ -89,8 +89,7 @@ CHORALE_FN void decode(const Unit& unit, float scale, bool adds, float (&to)[per
 
 CHORALE_FN float largest_of_sixteen(float largest, const float (&values)[per_code_unit]) {
   for (uint32_t item = 0; item < per_code_unit; ++item) {
-    const float magnitude = finite_magnitude(values[item]);
-    largest = largest < magnitude ? magnitude : largest;
+    largest = chorale::detail::Larger{}(largest, finite_magnitude(values[item]));
   }
   return largest;
 }
@@ -120,11 +119,8 @@ CHORALE_FN Stop encode_blocks(const Group& group, uint32_t shift, uint64_t first
       const uint64_t unit = at + index * group.size + group.rank;
       float values[per_code_unit] = {};
       if (unit < end) source.values(unit, held[index], values);
-      float largest = largest_of_sixteen(0.0f, values);
-      for (uint32_t other = lanes / 2; other != 0; other /= 2) {
-        const float theirs = __shfl_xor_sync(0xffffffffu, largest, int(other));
-        largest = largest < theirs ? theirs : largest;
-      }
+      const float largest =
+          chorale::detail::over_lanes(largest_of_sixteen(0.0f, values), lanes, chorale::detail::Larger{});
       const float scale = scale_of<Q>(largest);
       if (unit < end && stop == Stop::none) {
         stop = put(unit, encoded<Q>(values, scale), scale, (group.rank & (lanes - 1)) == 0);

@@ -7,13 +7,14 @@
 //                       floats: quantised_error() of quantised.hpp has all of it
 //   zeros               stay zeros
 //   small blocks        have the smallest scale, so their error is that of a block whose A is
-//                       most_code<Q> * least_scale
+//                       most_encoded<Q> * least_scale
 //   NaN and infinity    are no magnitudes, so the other elements of the block keep their precision. A NaN
 //                       stays a NaN. An infinity stays one in fp8_e5m2, and becomes a NaN in the other types
 
 #include <cstdint>
 #include <type_traits>
 
+#include "chorale/device/codec.hpp"
 #include "chorale/device/macros.hpp"
 #include "chorale/device/numeric.hpp"
 
@@ -23,39 +24,22 @@ template <class Q>
 inline constexpr bool is_code =
     std::is_same_v<Q, fp8_e4m3> || std::is_same_v<Q, fp8_e5m2> || std::is_same_v<Q, int8_t>;
 
-/// Is the largest finite value of a code.
-template <class Q>
-inline constexpr float most_code = std::is_same_v<Q, fp8_e4m3>   ? 448.0f
-                                   : std::is_same_v<Q, fp8_e5m2> ? 57344.0f
-                                                                 : 127.0f;
-
 /// Bounds the error of an element by the largest magnitude of its block. The error is largest where codes are
 /// farthest apart, and there it is half of their distance: 32 of 448, 8192 of 57344 and 1 of 127.
 template <class Q>
-inline constexpr double code_error = std::is_same_v<Q, fp8_e4m3>   ? 16.0 / 448
-                                     : std::is_same_v<Q, fp8_e5m2> ? 4096.0 / 57344
-                                                                   : 0.5 / 127;
-
-/// Is the smallest scale, 2^-126. No smaller float has full precision, and a GPU may flush it to zero.
-inline constexpr float least_scale = 1.17549435e-38f;
+inline constexpr double code_error = 1.0 / encoded_steps<Q>;
 
 /// Returns the magnitude by which the error of a block is bounded.
 /// \param largest  the largest finite magnitude of the block
 template <class Q>
 constexpr double block_magnitude(double largest) {
-  const double least = double(most_code<Q>) * double(least_scale);
+  const double least = double(most_encoded<Q>) * double(least_scale);
   return largest < least ? least : largest;
 }
 
 namespace detail {
-// nvcc may make one operation of a product and a sum, which rounds once. Then the CPU would give other bits.
-CHORALE_HD float product(float a, float b) {
-#if defined(__CUDA_ARCH__)
-  return __fmul_rn(a, b);
-#else
-  return a * b;
-#endif
-}
+using chorale::detail::product;
+/// Adds without becoming part of another operation, as product() multiplies.
 CHORALE_HD float sum(float a, float b) {
 #if defined(__CUDA_ARCH__)
   return __fadd_rn(a, b);
@@ -69,14 +53,6 @@ CHORALE_HD float sum(float a, float b) {
 CHORALE_HD float finite_magnitude(float value) {
   const float magnitude = value < 0 ? -value : value;
   return magnitude <= 3.4028234e38f ? magnitude : 0.0f;
-}
-
-/// Returns the scale of a block.
-/// \param largest  the largest finite_magnitude() of the block
-template <class Q>
-CHORALE_HD float scale_of(float largest) {
-  const float scale = largest / most_code<Q>;
-  return scale < least_scale ? least_scale : scale;
 }
 
 /// Returns the code of a value that has been divided by its block's scale. Rounds to nearest, ties to even.

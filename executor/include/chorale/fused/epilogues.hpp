@@ -85,11 +85,8 @@ struct QuantiseRow {
 #if defined(__CUDACC__)
     if (const uint32_t by = lanes(group, Row::per_unit)) {
       row.each([&](uint32_t col, const auto& values, uint32_t count) {
-        float largest = larger(0.0f, values, count);
-        for (uint32_t other = by / 2; other != 0; other /= 2) {
-          const float theirs = __shfl_xor_sync(0xffffffffu, largest, int(other));
-          largest = largest < theirs ? theirs : largest;
-        }
+        const float largest =
+            chorale::detail::over_lanes(larger(0.0f, values, count), by, chorale::detail::Larger{});
         const float scale = scale_of<Q>(largest);
         store<Row::per_unit>(to + col, values, count, scale);
         if (count != 0 && group.rank % by == 0) scale_to[col / block] = scale;

@@ -238,6 +238,23 @@ class Quantised : public Buffers {
   detail::CodeLayout layout(bool sums) const;
   LaunchConfig shape(Form form, uint64_t elements) const;
 
+  /// Makes a call by the kernel of its form.
+  /// \param layouts  what the kernel for windows takes besides the window and the message
+  template <class Packets, class Window, class T, class... Layouts, class = chorale::detail::Side>
+  void run_as(const char* name, const T* in, T* out, uint64_t elements, LaunchStream on,
+              const Layouts&... layouts) {
+    check(elements, in && out);
+    if (elements == 0) return;
+    const QuantisedMessage<T> message{in, out, elements, shift()};
+    const Form chosen = form(elements);
+    const LaunchConfig launched = shape(chosen, elements);
+    if (chosen == Form::packets) {
+      launch(transport(), Packets{transport().table(), message}, launched, on, {name});
+    } else {
+      launch(transport(), Window{window(), layouts..., message}, launched, on, {name});
+    }
+  }
+
  private:
   uint32_t block_, shift_;
 };
@@ -258,18 +275,8 @@ class QuantisedAllReduce : public Quantised {
   template <class T, class Q, class = chorale::detail::Side>
   void run(const T* in, T* out, uint64_t elements, LaunchStream on = {}) {
     static_assert(is_code<Q>);
-    check(elements, in && out);
-    if (elements == 0) return;
-    const QuantisedMessage<T> message{in, out, elements, shift()};
-    const Form chosen = form(elements);
-    const LaunchName name{"QuantisedAllReduce"};
-    if (chosen == Form::packets) {
-      launch(transport(), QuantisedReducePackets<T, Q>{transport().table(), message}, shape(chosen, elements),
-             on, name);
-    } else {
-      launch(transport(), QuantisedReduceWindow<T, Q>{window(), layout(false), layout(true), message},
-             shape(chosen, elements), on, name);
-    }
+    run_as<QuantisedReducePackets<T, Q>, QuantisedReduceWindow<T, Q>>("QuantisedAllReduce", in, out, elements,
+                                                                      on, layout(false), layout(true));
   }
 };
 
@@ -288,18 +295,8 @@ class QuantisedAllGather : public Quantised {
   template <class T, class Q, class = chorale::detail::Side>
   void run(const T* in, T* out, uint64_t elements, LaunchStream on = {}) {
     static_assert(is_code<Q>);
-    check(elements, in && out);
-    if (elements == 0) return;
-    const QuantisedMessage<T> message{in, out, elements, shift()};
-    const Form chosen = form(elements);
-    const LaunchName name{"QuantisedAllGather"};
-    if (chosen == Form::packets) {
-      launch(transport(), QuantisedGatherPackets<T, Q>{transport().table(), message}, shape(chosen, elements),
-             on, name);
-    } else {
-      launch(transport(), QuantisedGatherWindow<T, Q>{window(), layout(false), message},
-             shape(chosen, elements), on, name);
-    }
+    run_as<QuantisedGatherPackets<T, Q>, QuantisedGatherWindow<T, Q>>("QuantisedAllGather", in, out, elements,
+                                                                      on, layout(false));
   }
 };
 
