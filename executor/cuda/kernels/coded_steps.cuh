@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "chorale/device/codec.hpp"
+#include "chorale/device/threads.hpp"
 #include "interpreter.cuh"
 
 namespace chorale::cuda {

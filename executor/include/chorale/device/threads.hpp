@@ -33,7 +33,6 @@ namespace detail {
 /// Each step combines the same two values in both lanes, so all lanes of a run end with the same bits.
 template <class Combine>
 CHORALE_FN float over_lanes(float value, uint32_t lanes, const Combine& combine) {
-#pragma unroll
   for (uint32_t other = lanes / 2; other != 0; other /= 2) {
     value = combine(value, __shfl_xor_sync(0xffffffffu, value, int(other)));
   }
