@@ -88,21 +88,31 @@ TEST(GatherPermute, InAnyOrder) {
   }
 }
 
-TEST(GatherPermute, EndsInANamedError) {
+/// Makes a call of each form, for expect_named_errors() and expect_lost_process().
+template <class Expect>
+void each_gather_permute(const Expect& expect) {
   for (const Form form : gather_forms) {
-    expect_named_errors([form](World& world) { return GatherPermute(world, 6, 64, setup_of(form, 2, 1)); },
-                        [](GatherPermute& gather, World& world, uint64_t number) {
-                          // Every rank needs a row of every other.
-                          const std::vector<float> in(6 * 16, float(world.rank()) + 10 * float(number));
-                          const std::vector<int32_t> index{0, 6, 12};
-                          std::vector<float> out(3 * 16);
-                          gather.run<float, int32_t>({in.data(), out.data(), index.data(), 6, 3, 16});
-                          for (int at = 0; at < int(out.size()); ++at) {
-                            const int from = at / 16;
-                            ASSERT_EQ(out[size_t(at)], float(from) + 10 * float(number));
-                          }
-                        });
+    expect([form](World& world) { return GatherPermute(world, 6, 64, setup_of(form, 2, 1)); },
+           [](GatherPermute& gather, World& world, uint64_t number) {
+             // Every rank needs a row of every other.
+             const std::vector<float> in(6 * 16, float(world.rank()) + 10 * float(number));
+             const std::vector<int32_t> index{0, 6, 12};
+             std::vector<float> out(3 * 16);
+             gather.run<float, int32_t>({in.data(), out.data(), index.data(), 6, 3, 16});
+             for (int at = 0; at < int(out.size()); ++at) {
+               const int from = at / 16;
+               ASSERT_EQ(out[size_t(at)], float(from) + 10 * float(number));
+             }
+           });
   }
+}
+
+TEST(GatherPermute, EndsInANamedError) {
+  each_gather_permute([](const auto&... of) { expect_named_errors(of...); });
+}
+
+TEST(GatherPermute, NamesLostProcesses) {
+  each_gather_permute([](const auto&... of) { expect_lost_process(of...); });
 }
 
 TEST(GatherPermute, Refusals) {

@@ -310,20 +310,28 @@ TEST(Quantised, InAnyOrder) {
   }
 }
 
-TEST(Quantised, EndsInANamedError) {
+/// Makes a call of each form, for expect_named_errors() and expect_lost_process().
+template <class Expect>
+void each_quantised(const Expect& expect) {
   for (const Form form : quantised_forms) {
     const auto all = [](uint64_t number) { return hard_inputs<float>(3, number, 100, 32); };
-    expect_named_errors(
-        [form](World& world) { return QuantisedAllReduce(world, 100, 32, setup_of(form, 2, 1)); },
-        [&](QuantisedAllReduce& reduce, World& world, uint64_t number) {
-          call_reduce<float, int8_t>(world, reduce, all(number), false);
-        });
-    expect_named_errors(
-        [form](World& world) { return QuantisedAllGather(world, 100, 32, setup_of(form, 2, 1)); },
-        [&](QuantisedAllGather& gather, World& world, uint64_t number) {
-          call_gather<float, int8_t>(world, gather, all(number), false);
-        });
+    expect([form](World& world) { return QuantisedAllReduce(world, 100, 32, setup_of(form, 2, 1)); },
+           [&](QuantisedAllReduce& reduce, World& world, uint64_t number) {
+             call_reduce<float, int8_t>(world, reduce, all(number), false);
+           });
+    expect([form](World& world) { return QuantisedAllGather(world, 100, 32, setup_of(form, 2, 1)); },
+           [&](QuantisedAllGather& gather, World& world, uint64_t number) {
+             call_gather<float, int8_t>(world, gather, all(number), false);
+           });
   }
+}
+
+TEST(Quantised, EndsInANamedError) {
+  each_quantised([](const auto&... of) { expect_named_errors(of...); });
+}
+
+TEST(Quantised, NamesLostProcesses) {
+  each_quantised([](const auto&... of) { expect_lost_process(of...); });
 }
 
 TEST(Quantised, ChoosesTheForm) {

@@ -264,14 +264,24 @@ TEST(RmsNorm, InAnyOrder) {
   }
 }
 
-TEST(RmsNorm, EndsInANamedError) {
+/// Makes a call of each form, for expect_named_errors() and expect_lost_process().
+template <class Expect>
+void each_rms_norm(const Expect& expect) {
   for (const Form form : norm_forms) {
-    expect_named_errors(
+    expect(
         [form](World& world) { return RmsNormAllReduce(world, 5, 64 * sizeof(float), setup_of(form, 2, 1)); },
         [](RmsNormAllReduce& norm, World& world, uint64_t number) {
           call_stored<float>(world, norm, {5, 48}, number, false, false);
         });
   }
+}
+
+TEST(RmsNorm, EndsInANamedError) {
+  each_rms_norm([](const auto&... of) { expect_named_errors(of...); });
+}
+
+TEST(RmsNorm, NamesLostProcesses) {
+  each_rms_norm([](const auto&... of) { expect_lost_process(of...); });
 }
 
 TEST(RmsNorm, ChoosesTheForm) {

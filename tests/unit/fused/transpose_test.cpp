@@ -78,14 +78,23 @@ TEST(Transpose, InAnyOrder) {
   }
 }
 
-TEST(Transpose, EndsInANamedError) {
+/// Makes a call of each form, for expect_named_errors() and expect_lost_process().
+template <class Expect>
+void each_transpose(const Expect& expect) {
   for (const Form form : transpose_forms) {
-    expect_named_errors(
-        [form](World& world) { return TransposeAllToAll(world, 3 * 4000, setup_of(form, 3, 1)); },
-        [](TransposeAllToAll& turn, World& world, uint64_t number) {
-          call_transpose<float>(world, turn, 30, 20, number);
-        });
+    expect([form](World& world) { return TransposeAllToAll(world, 3 * 4000, setup_of(form, 3, 1)); },
+           [](TransposeAllToAll& turn, World& world, uint64_t number) {
+             call_transpose<float>(world, turn, 30, 20, number);
+           });
   }
+}
+
+TEST(Transpose, EndsInANamedError) {
+  each_transpose([](const auto&... of) { expect_named_errors(of...); });
+}
+
+TEST(Transpose, NamesLostProcesses) {
+  each_transpose([](const auto&... of) { expect_lost_process(of...); });
 }
 
 TEST(Transpose, ChoosesTheForm) {
