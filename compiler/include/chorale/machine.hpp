@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "chorale/topology.hpp"
+
 namespace chorale {
 
 /// Holds the parameters of a machine. Times are in nanoseconds and at least 0. Rates are in 10^9 bytes per
@@ -15,6 +17,7 @@ struct Machine {
 #define CHORALE_NS(name, summary) double name##_ns = 0;
 #define CHORALE_GB_S(name, summary) double name##_gb_s = 1;
 #include "chorale/machine.def"
+  Topology topology;
 };
 
 /// Reads the text of a machine file:

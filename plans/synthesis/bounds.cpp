@@ -1,0 +1,150 @@
+#include "bounds.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "max_flow.hpp"
+
+namespace chorale::synthesis {
+namespace {
+
+/// Flows have whole numbers, in which all weights together are this much.
+constexpr double whole = double(int64_t{1} << 44);
+
+double sum_of(const std::vector<double>& numbers, const std::vector<bool>& taken) {
+  double sum = 0;
+  for (size_t at = 0; at < numbers.size(); ++at) sum += taken[at] ? numbers[at] : 0;
+  return sum;
+}
+
+/// Looks for cuts between ranks and one rank that needs the data of all.
+class Cuts {
+ public:
+  Cuts(const Network& network, const Demand& demand)
+      : network_(network), demand_(demand), gpus_(network.topology.gpus()) {}
+
+  /// Raises `worst` as long as a cut before `target` is worse.
+  void raise(uint32_t target, Cut& worst) const {
+    // Newton's method: the ratio of each smallest cut is the next guess, until no cut is worse.
+    for (int round = 0; round < 64; ++round) {
+      const std::vector<bool> side = smallest_cut(target, worst.ns_per_byte);
+      const auto [data, rate] = data_and_rate(side);
+      const double ratio = rate > 0 ? data / rate : 0;
+      if (!(ratio > worst.ns_per_byte * (1 + 1e-9))) return;
+      worst.ns_per_byte = ratio;
+      worst.ranks.clear();
+      for (uint32_t rank = 0; rank < gpus_.size(); ++rank)
+        if (side[gpus_[rank]]) worst.ranks.push_back(rank);
+    }
+  }
+
+ private:
+  std::vector<bool> smallest_cut(uint32_t target, double ns_per_byte) const {
+    const size_t nodes = network_.topology.nodes.size();
+    MaxFlow flow(nodes + 1);
+    for (size_t at = 0; at < network_.gb_s.size(); ++at) {
+      const TopologyLink& link = network_.topology.links[at];
+      const auto capacity = int64_t(std::min(whole, network_.gb_s[at] * ns_per_byte * whole));
+      if (demand_.reversed) {
+        flow.arc(link.to, link.from, capacity);
+      } else {
+        flow.arc(link.from, link.to, capacity);
+      }
+    }
+    for (uint32_t rank = 0; rank < gpus_.size(); ++rank)
+      if (rank != target) flow.arc(nodes, gpus_[rank], int64_t(demand_.weights[rank] * whole));
+    flow.between(nodes, gpus_[target]);
+    std::vector<bool> side = flow.source_side();
+    side.pop_back();
+    return side;
+  }
+
+  std::pair<double, double> data_and_rate(const std::vector<bool>& side) const {
+    double data = 0, rate = 0;
+    for (uint32_t rank = 0; rank < gpus_.size(); ++rank)
+      data += side[gpus_[rank]] ? demand_.weights[rank] : 0;
+    for (size_t at = 0; at < network_.gb_s.size(); ++at) {
+      const TopologyLink& link = network_.topology.links[at];
+      const uint32_t from = demand_.reversed ? link.to : link.from,
+                     to = demand_.reversed ? link.from : link.to;
+      rate += side[from] && !side[to] ? network_.gb_s[at] : 0;
+    }
+    return {data, rate};
+  }
+
+  const Network& network_;
+  const Demand& demand_;
+  const std::vector<uint32_t> gpus_;
+};
+
+/// Returns the rates at which each rank can send and receive.
+std::pair<std::vector<double>, std::vector<double>> rates_of_ranks(const Network& network) {
+  const std::vector<uint32_t> gpus = network.topology.gpus();
+  std::vector<double> out(gpus.size(), 0), in(gpus.size(), 0);
+  for (size_t at = 0; at < network.gb_s.size(); ++at) {
+    const TopologyLink& link = network.topology.links[at];
+    for (size_t rank = 0; rank < gpus.size(); ++rank) {
+      out[rank] += link.from == gpus[rank] ? network.gb_s[at] : 0;
+      in[rank] += link.to == gpus[rank] ? network.gb_s[at] : 0;
+    }
+  }
+  return {out, in};
+}
+
+}  // namespace
+
+Cut worst_cut(const Network& network, const Demand& demand) {
+  Cut worst{.ns_per_byte = 1e-9, .ranks = {}};
+  const Cuts cuts(network, demand);
+  for (uint32_t target = 0; target < network.ranks; ++target) cuts.raise(target, worst);
+  return worst;
+}
+
+Cut worst_rank_of_alltoall(const Network& network) {
+  const auto [out, in] = rates_of_ranks(network);
+  const double leaves = double(network.ranks - 1) / network.ranks;
+  Cut worst;
+  for (uint32_t rank = 0; rank < network.ranks; ++rank) {
+    const double ratio = leaves / std::min(out[rank], in[rank]);
+    if (ratio > worst.ns_per_byte) worst = {ratio, {rank}};
+  }
+  return worst;
+}
+
+Cut worst_cut_of_allreduce(const Network& network) {
+  // The whole message crosses every cut in both directions.
+  Cut worst{.ns_per_byte = 1e-9, .ranks = {}};
+  for (uint32_t root = 0; root < network.ranks; ++root) {
+    Demand from_root{std::vector<double>(network.ranks, 0), false};
+    from_root.weights[root] = 1;
+    const Cuts cuts(network, from_root);
+    for (uint32_t target = 0; target < network.ranks; ++target)
+      if (target != root) cuts.raise(target, worst);
+  }
+  const auto [out, in] = rates_of_ranks(network);
+  const std::vector<bool> all(network.ranks, true);
+  const double rate = std::min(sum_of(out, all), sum_of(in, all));
+  const double together = 2.0 * (network.ranks - 1) / rate;
+  if (together > worst.ns_per_byte) {
+    worst.ns_per_byte = together;
+    worst.ranks.clear();
+    for (uint32_t rank = 0; rank < network.ranks; ++rank) worst.ranks.push_back(rank);
+  }
+  return worst;
+}
+
+std::string words_of(const Network& network, const Cut& cut) {
+  const std::vector<uint32_t> gpus = network.topology.gpus();
+  if (cut.ranks.size() == gpus.size()) return "the links of all GPUs together";
+  std::string names;
+  for (size_t at = 0; at < cut.ranks.size(); ++at) {
+    if (at == 8) return names + fmt::format(" and {} more", cut.ranks.size() - at);
+    if (at) names += at + 1 == cut.ranks.size() ? " and " : ", ";
+    names += network.topology.nodes[gpus[cut.ranks[at]]].name;
+  }
+  return "the links around " + names;
+}
+
+}  // namespace chorale::synthesis

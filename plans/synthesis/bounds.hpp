@@ -1,0 +1,39 @@
+#pragma once
+/// \file
+/// These bounds hold for every plan: no plan moves the data in less time.
+
+#include <string>
+#include <vector>
+
+#include "chorale/plan.hpp"
+#include "network.hpp"
+
+namespace chorale::synthesis {
+
+/// Says how much of the whole data each rank contributes to what all ranks get, and which way it flows.
+struct Demand {
+  std::vector<double> weights;  ///< by rank; their sum is 1
+  bool reversed = false;        ///< data is reduced towards the ranks of the weights
+};
+
+/// Holds a bound, and the ranks whose data must leave them (or reach them, if it is reversed).
+struct Cut {
+  double ns_per_byte = 0;
+  std::vector<uint32_t> ranks;
+};
+
+/// Returns the worst cut of a demand: the largest ratio of the data that must cross a set of links to their
+/// rate, over all sets of ranks, switches and NICs.
+Cut worst_cut(const Network&, const Demand&);
+
+/// Returns the worst cut around a single rank for an all-to-all of all ranks, of 1 byte in all for each rank.
+Cut worst_rank_of_alltoall(const Network&);
+
+/// Returns a bound for an all-reduce of 1 byte: the worst cut, or the rate of all ranks together, over which
+/// every part crosses 2 (ranks - 1) times.
+Cut worst_cut_of_allreduce(const Network&);
+
+/// Returns words for a cut, such as "gpu0 and gpu1 send at most 25 GB/s".
+std::string words_of(const Network&, const Cut&);
+
+}  // namespace chorale::synthesis

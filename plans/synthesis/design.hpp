@@ -1,0 +1,33 @@
+#pragma once
+/// \file
+/// A Design says which chunks travel over which connections in which order. plan_of() writes it as a program.
+
+#include <string>
+#include <vector>
+
+#include "chorale/dsl/program.hpp"
+#include "order.hpp"
+
+namespace chorale::synthesis {
+
+/// Chunks flow down trees, or up trees while they are added.
+struct Stage {
+  std::vector<Tree> trees;
+  std::vector<Piece> pieces;
+  Order order;
+  bool used() const { return !pieces.empty(); }
+};
+
+struct Design {
+  std::string collective;    ///< as in Plan::collective
+  uint32_t root = 0;         ///< of a broadcast
+  int64_t chunks = 1;        ///< chunk factor of the program
+  int64_t instances = 1;     ///< copies of each thread block
+  Stage up, down;            ///< an all-reduce has both
+  std::vector<std::vector<uint32_t>> ends;  ///< all-to-all: by tree, the rank where it ends
+};
+
+/// Records the program of a design.
+dsl::Program program_of(const std::string& name, const Network&, const Design&);
+
+}  // namespace chorale::synthesis

@@ -1,0 +1,138 @@
+#include "designs.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace chorale::synthesis {
+namespace {
+
+/// Returns whole numbers in proportion to the parts, whose sum is `whole`.
+std::vector<int64_t> shares_of(const std::vector<double>& parts, int64_t whole) {
+  const double sum = std::accumulate(parts.begin(), parts.end(), 0.0);
+  std::vector<int64_t> shares;
+  std::vector<std::pair<double, size_t>> rests;
+  int64_t left = whole;
+  for (size_t at = 0; at < parts.size(); ++at) {
+    const double exact = parts[at] / sum * double(whole);
+    shares.push_back(int64_t(exact + 1e-9));
+    left -= shares.back();
+    rests.emplace_back(double(shares.back()) - exact, at);
+  }
+  std::sort(rests.begin(), rests.end());
+  for (size_t at = 0; left > 0; at = (at + 1) % rests.size(), --left) ++shares[rests[at].second];
+  return shares;
+}
+
+std::vector<Piece> pieces_of(const std::vector<Tree>& trees, uint32_t ranks) {
+  std::vector<int64_t> next(ranks, 0);
+  std::vector<Piece> pieces;
+  for (uint32_t tree = 0; tree < trees.size(); ++tree)
+    for (int64_t chunk = 0; chunk < trees[tree].chunks; ++chunk)
+      pieces.push_back({tree, next[trees[tree].root]++});
+  return pieces;
+}
+
+/// Returns for each rank the pieces of `to` that hold the same chunks as those of `from` in that order.
+std::vector<std::vector<uint32_t>> same_chunks(const Stage& from, const Stage& to) {
+  std::vector<std::vector<uint32_t>> by_chunk(from.order.of_root.size()), order(by_chunk.size());
+  for (uint32_t piece = 0; piece < to.pieces.size(); ++piece) {
+    std::vector<uint32_t>& list = by_chunk[to.trees[to.pieces[piece].tree].root];
+    list.resize(std::max(list.size(), size_t(to.pieces[piece].chunk + 1)));
+    list[size_t(to.pieces[piece].chunk)] = piece;
+  }
+  for (size_t rank = 0; rank < order.size(); ++rank)
+    for (const uint32_t piece : from.order.of_root[rank])
+      order[rank].push_back(by_chunk[rank][size_t(from.pieces[piece].chunk)]);
+  return order;
+}
+
+}  // namespace
+
+Designer::Designer(const Network& network, const std::string& collective, uint32_t root, uint64_t seed,
+                   double seconds)
+    : network_(network), collective_(collective), root_(root) {
+  if (collective == "alltoall") {
+    paths_ = rates_of_alltoall(network, seed, seconds);
+    return;
+  }
+  if (collective == "allreduce" || collective == "reducescatter" || collective == "reduce")
+    stages_.push_back(Way::up);
+  if (collective == "allreduce" || collective == "allgather" || collective == "broadcast")
+    stages_.push_back(Way::down);
+  std::vector<double> weights;  // empty for an all-reduce: any rank may add up any part
+  if (has_one_root()) {
+    weights.assign(network.ranks, 0);
+    weights[root] = 1;
+  } else if (collective != "allreduce") {
+    weights.assign(network.ranks, 1.0 / network.ranks);
+  }
+  trees_ = rates_of_trees(network, stages_, weights, seed, seconds);
+}
+
+bool Designer::has_one_root() const { return collective_ == "broadcast" || collective_ == "reduce"; }
+
+double Designer::ns_per_byte() const {
+  return trees_ ? trees_->ns_per_byte : paths_ ? paths_->ns_per_byte : 0;
+}
+
+std::optional<Design> Designer::design(int64_t chunks) const {
+  if (trees_) return of_trees(chunks);
+  if (paths_) return of_paths(chunks);
+  return std::nullopt;
+}
+
+std::optional<Design> Designer::of_trees(int64_t chunks) const {
+  Design design{.collective = collective_, .root = root_, .chunks = chunks, .up = {}, .down = {}, .ends = {}};
+  const int64_t whole = has_one_root() ? chunks : chunks * network_.ranks;
+  const std::vector<int64_t> roots = shares_of(trees_->of_root, whole);
+  for (size_t at = 0; at < stages_.size(); ++at) {
+    const bool up = stages_[at] == Way::up;
+    Stage& stage = up ? design.up : design.down;
+    // Whole capacities are rounded up, so that there are trees if the roots' parts are not rounded up too.
+    // Otherwise a little more is allowed.
+    for (int64_t extra = 0; extra < 4 && stage.trees.empty(); ++extra) {
+      std::vector<int64_t> capacities;
+      for (const double amount : trees_->of_connection[at])
+        capacities.push_back(amount > 0 ? int64_t(std::ceil(amount * double(whole) - 1e-3)) + extra : 0);
+      stage.trees = pack_trees(network_, std::move(capacities), roots, up);
+    }
+    if (stage.trees.empty()) return std::nullopt;
+    stage.pieces = pieces_of(stage.trees, network_.ranks);
+    std::vector<std::vector<uint32_t>> of_root;
+    if (at > 0) of_root = same_chunks(design.up, stage);
+    stage.order = order_of(network_, stage.trees, stage.pieces, std::move(of_root), up);
+  }
+  return design;
+}
+
+Design Designer::of_paths(int64_t chunks) const {
+  Design design{.collective = collective_, .chunks = chunks, .up = {}, .down = {}, .ends = {}};
+  Stage& stage = design.down;
+  for (size_t begin = 0; begin < paths_->paths.size();) {
+    // The paths of one pair of ranks follow each other.
+    size_t end = begin;
+    std::vector<double> amounts;
+    const Path& first = paths_->paths[begin];
+    for (; end < paths_->paths.size() && paths_->paths[end].from == first.from &&
+           paths_->paths[end].to == first.to;
+         ++end)
+      amounts.push_back(paths_->paths[end].amount);
+    const std::vector<int64_t> shares = shares_of(amounts, chunks);
+    int64_t chunk = 0;
+    for (size_t at = begin; at < end; ++at) {
+      if (shares[at - begin] == 0) continue;
+      Tree tree{first.from, shares[at - begin], std::vector<uint32_t>(network_.ranks, no_connection)};
+      for (const uint32_t one : paths_->paths[at].connections) tree.over[network_.connections[one].to] = one;
+      for (int64_t one = 0; one < tree.chunks; ++one)
+        stage.pieces.push_back({uint32_t(stage.trees.size()), chunk++});
+      design.ends.push_back({first.to});
+      stage.trees.push_back(std::move(tree));
+    }
+    begin = end;
+  }
+  stage.order = order_of(network_, stage.trees, stage.pieces, {}, false);
+  return design;
+}
+
+}  // namespace chorale::synthesis

@@ -1,0 +1,42 @@
+#pragma once
+/// \file
+/// A Designer makes designs of one collective on one network.
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "bounds.hpp"
+#include "design.hpp"
+#include "rates.hpp"
+
+namespace chorale::synthesis {
+
+class Designer {
+ public:
+  /// Solves the linear program of the collective.
+  /// \param seconds  its time limit
+  Designer(const Network&, const std::string& collective, uint32_t root, uint64_t seed, double seconds);
+
+  /// Returns whether the linear program was solved. Otherwise there are no designs.
+  bool solved() const { return trees_ || paths_; }
+  /// Returns the least time of a byte of the message in the searched class; 0 if it was not solved.
+  double ns_per_byte() const;
+
+  /// Returns a design with that many chunks, or none if no trees were found for it.
+  std::optional<Design> design(int64_t chunks) const;
+
+ private:
+  std::optional<Design> of_trees(int64_t chunks) const;
+  Design of_paths(int64_t chunks) const;
+  bool has_one_root() const;
+
+  const Network& network_;
+  const std::string collective_;
+  const uint32_t root_;
+  std::vector<Way> stages_;
+  std::optional<Rates> trees_;
+  std::optional<AllToAllRates> paths_;
+};
+
+}  // namespace chorale::synthesis

@@ -1,0 +1,141 @@
+#include "order.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <queue>
+#include <tuple>
+
+namespace chorale::synthesis {
+namespace {
+
+class Flow {
+ public:
+  Flow(const Network& network, const std::vector<Tree>& trees, const std::vector<Piece>& pieces,
+       bool reversed)
+      : network_(network),
+        trees_(trees),
+        pieces_(pieces),
+        reversed_(reversed),
+        queues_(network.connections.size()),
+        busy_(network.connections.size(), false) {
+    order_.of_connection.resize(network.connections.size());
+    for (const Tree& tree : trees) {
+      below_.push_back(std::vector<std::vector<uint32_t>>(network.ranks));
+      heights_.push_back(std::vector<uint32_t>(network.ranks, 0));
+      for (const uint32_t one : tree.over)
+        if (one != no_connection) below_.back()[source(one)].push_back(one);
+      measure(tree.root, below_.back(), heights_.back());
+    }
+    std::vector<uint64_t> carried(network.connections.size(), 0);
+    for (const Piece& piece : pieces)
+      for (const uint32_t one : trees[piece.tree].over)
+        if (one != no_connection) ++carried[one];
+    for (const uint64_t number : carried) turn_ns_.push_back(number ? 1.0 / double(number) : 0);
+  }
+
+  Order run(std::vector<std::vector<uint32_t>> of_root) {
+    order_.of_root = of_root.empty() ? longest_first() : std::move(of_root);
+    for (uint32_t rank = 0; rank < network_.ranks; ++rank)
+      for (const uint32_t piece : order_.of_root[rank]) arrive(piece, rank, no_connection, 0);
+    for (uint32_t one = 0; one < network_.connections.size(); ++one) begin(one, 0);
+    while (!ends_.empty()) {
+      const auto [time, one, piece] = ends_.top();
+      ends_.pop();
+      busy_[one] = false;
+      arrive(piece, target(one), one, time);
+      for (const uint32_t next : below_[pieces_[piece].tree][target(one)]) begin(next, time);
+      begin(one, time);
+    }
+    if (reversed_) {
+      for (auto& list : order_.of_connection) std::reverse(list.begin(), list.end());
+      for (auto& list : order_.of_root) std::reverse(list.begin(), list.end());
+    }
+    return std::move(order_);
+  }
+
+ private:
+  struct Waiting {
+    uint32_t piece;
+    double since;
+  };
+
+  uint32_t source(uint32_t one) const {
+    return reversed_ ? network_.connections[one].to : network_.connections[one].from;
+  }
+  uint32_t target(uint32_t one) const {
+    return reversed_ ? network_.connections[one].from : network_.connections[one].to;
+  }
+
+  uint32_t measure(uint32_t rank, const std::vector<std::vector<uint32_t>>& below,
+                   std::vector<uint32_t>& heights) {
+    for (const uint32_t one : below[rank])
+      heights[rank] = std::max(heights[rank], 1 + measure(target(one), below, heights));
+    return heights[rank];
+  }
+
+  /// Mixes the pieces of a root's trees, so that all of them are busy from the beginning.
+  std::vector<std::vector<uint32_t>> longest_first() const {
+    std::vector<std::vector<std::tuple<double, int64_t, uint32_t>>> keys(network_.ranks);
+    std::vector<int64_t> taken(trees_.size(), 0);
+    for (uint32_t at = 0; at < pieces_.size(); ++at) {
+      const uint32_t tree = pieces_[at].tree;
+      const double share = double(taken[tree]++) / double(std::max<int64_t>(1, trees_[tree].chunks));
+      keys[trees_[tree].root].emplace_back(share, -int64_t(heights_[tree][trees_[tree].root]), at);
+    }
+    std::vector<std::vector<uint32_t>> order(network_.ranks);
+    for (uint32_t rank = 0; rank < network_.ranks; ++rank) {
+      std::sort(keys[rank].begin(), keys[rank].end());
+      for (const auto& key : keys[rank]) order[rank].push_back(std::get<2>(key));
+    }
+    return order;
+  }
+
+  void arrive(uint32_t piece, uint32_t rank, uint32_t over, double time) {
+    for (const uint32_t next : below_[pieces_[piece].tree][rank]) queues_[next][over].push_back({piece, time});
+  }
+
+  /// Begins the next piece of a connection, if it is free: the one that has the longest way before it.
+  void begin(uint32_t one, double time) {
+    if (busy_[one]) return;
+    std::deque<Waiting>* best = nullptr;
+    std::tuple<int64_t, double, uint32_t> best_key;
+    for (auto& [over, queue] : queues_[one]) {
+      if (queue.empty()) continue;
+      const Waiting& head = queue.front();
+      const std::tuple<int64_t, double, uint32_t> key{
+          -int64_t(heights_[pieces_[head.piece].tree][target(one)]), head.since, head.piece};
+      if (best && best_key <= key) continue;
+      best = &queue;
+      best_key = key;
+    }
+    if (!best) return;
+    const uint32_t piece = best->front().piece;
+    best->pop_front();
+    busy_[one] = true;
+    order_.of_connection[one].push_back(piece);
+    ends_.push({time + turn_ns_[one], one, piece});
+  }
+
+  const Network& network_;
+  const std::vector<Tree>& trees_;
+  const std::vector<Piece>& pieces_;
+  const bool reversed_;
+  std::vector<std::vector<std::vector<uint32_t>>> below_;  // by tree and rank: connections to those below
+  std::vector<std::vector<uint32_t>> heights_;              // by tree and rank
+  std::vector<std::map<uint32_t, std::deque<Waiting>>> queues_;  // by connection and the one before it
+  std::vector<bool> busy_;
+  std::vector<double> turn_ns_;  // by connection: the time of one piece, if all of them take 1
+  using End = std::tuple<double, uint32_t, uint32_t>;
+  std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
+  Order order_;
+};
+
+}  // namespace
+
+Order order_of(const Network& network, const std::vector<Tree>& trees, const std::vector<Piece>& pieces,
+               std::vector<std::vector<uint32_t>> of_root, bool reversed) {
+  return Flow(network, trees, pieces, reversed).run(std::move(of_root));
+}
+
+}  // namespace chorale::synthesis

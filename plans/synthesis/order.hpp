@@ -1,0 +1,32 @@
+#pragma once
+/// \file
+/// order_of() decides when each connection carries which chunk.
+
+#include <cstdint>
+#include <vector>
+
+#include "packing.hpp"
+
+namespace chorale::synthesis {
+
+/// A chunk of the message and the tree that it takes.
+struct Piece {
+  uint32_t tree = 0;
+  int64_t chunk = 0;  ///< its number among those of its root
+};
+
+/// Says in which order chunks travel. All numbers are places in the list of pieces.
+struct Order {
+  std::vector<std::vector<uint32_t>> of_connection;
+  std::vector<std::vector<uint32_t>> of_root;  ///< by rank: the order in which its own pieces begin
+};
+
+/// Simulates that all connections carry their pieces at a constant rate. A piece leaves a rank when it has
+/// arrived there. Pieces that arrive over one connection and leave over another one keep their order, so that
+/// signals can be counted.
+/// \param of_root   by rank: the order of its own pieces; empty: those with the longest ways begin
+/// \param reversed  the trees are those of a reduction: the order is that of the reversed flow, backwards
+Order order_of(const Network&, const std::vector<Tree>&, const std::vector<Piece>&,
+               std::vector<std::vector<uint32_t>> of_root, bool reversed);
+
+}  // namespace chorale::synthesis

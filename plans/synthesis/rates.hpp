@@ -1,0 +1,45 @@
+#pragma once
+/// \file
+/// Linear programs choose how much data each connection carries, so that a collective takes the least time.
+
+#include <optional>
+#include <vector>
+
+#include "bounds.hpp"
+#include "network.hpp"
+
+namespace chorale::synthesis {
+
+/// Holds a solution. All amounts are parts of the message, which is 1.
+struct Rates {
+  double ns_per_byte = 0;  ///< the least time, if ranks alone forward data and routes are fixed
+  std::vector<std::vector<double>> of_connection;  ///< by stage and connection: what it carries
+  std::vector<double> of_root;                     ///< by rank: what begins or ends there
+};
+
+/// Says which way the data of a stage flows: from the roots down trees, or up trees to the roots.
+enum class Way : uint8_t { down, up };
+
+/// Solves stages that follow each other, whose parts have the same roots.
+/// \param weights  by rank: the part of the message that has its root there; empty: any parts
+/// \returns nothing if the time was not enough
+std::optional<Rates> rates_of_trees(const Network&, const std::vector<Way>& stages,
+                                    const std::vector<double>& weights, uint64_t seed, double seconds);
+
+/// Holds one path of data in an all-to-all.
+struct Path {
+  uint32_t from = 0, to = 0;
+  double amount = 0;  ///< part of the message of one rank
+  std::vector<uint32_t> connections;
+};
+
+struct AllToAllRates {
+  double ns_per_byte = 0;
+  std::vector<Path> paths;
+};
+
+/// Solves an all-to-all.
+/// \returns nothing if the time was not enough
+std::optional<AllToAllRates> rates_of_alltoall(const Network&, uint64_t seed, double seconds);
+
+}  // namespace chorale::synthesis
