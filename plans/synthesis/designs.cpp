@@ -49,8 +49,8 @@ std::vector<std::vector<uint32_t>> same_chunks(const Stage& from, const Stage& t
 
 }  // namespace
 
-Designer::Designer(const Network& network, const std::string& collective, uint32_t root, uint64_t seed,
-                   double seconds)
+Designer::Designer(const Network& network, const std::string& collective, uint32_t root, bool few,
+                   uint64_t seed, double seconds)
     : network_(network), collective_(collective), root_(root) {
   if (collective == "alltoall") {
     paths_ = rates_of_alltoall(network, seed, seconds);
@@ -67,7 +67,7 @@ Designer::Designer(const Network& network, const std::string& collective, uint32
   } else if (collective != "allreduce") {
     weights.assign(network.ranks, 1.0 / network.ranks);
   }
-  trees_ = rates_of_trees(network, stages_, weights, seed, seconds);
+  trees_ = rates_of_trees(network, stages_, weights, few, seed, seconds);
 }
 
 bool Designer::has_one_root() const { return collective_ == "broadcast" || collective_ == "reduce"; }

@@ -15,8 +15,10 @@ namespace chorale::synthesis {
 class Designer {
  public:
   /// Solves the linear program of the collective.
+  /// \param few      as for rates_of_trees()
   /// \param seconds  its time limit
-  Designer(const Network&, const std::string& collective, uint32_t root, uint64_t seed, double seconds);
+  Designer(const Network&, const std::string& collective, uint32_t root, bool few,
+           uint64_t seed, double seconds);
 
   /// Returns whether the linear program was solved. Otherwise there are no designs.
   bool solved() const { return trees_ || paths_; }

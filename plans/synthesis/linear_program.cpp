@@ -12,6 +12,7 @@ int LinearProgram::row(double least, double most) {
 
 int LinearProgram::column(double cost, std::vector<std::pair<int, double>> factors) {
   costs_.push_back(cost);
+  highest_.push_back(COIN_DBL_MAX);
   columns_.push_back(std::move(factors));
   return int(columns_.size()) - 1;
 }
@@ -27,11 +28,11 @@ std::vector<double> LinearProgram::minimised(double seconds) const {
     }
     begins.push_back(CoinBigIndex(rows.size()));
   }
-  const std::vector<double> zeros(columns_.size(), 0), unlimited(columns_.size(), COIN_DBL_MAX);
+  const std::vector<double> zeros(columns_.size(), 0);
   ClpSimplex simplex;
   simplex.setLogLevel(0);
   simplex.loadProblem(int(columns_.size()), int(least_.size()), begins.data(), rows.data(), factors.data(),
-                      zeros.data(), unlimited.data(), costs_.data(), least_.data(), most_.data());
+                      zeros.data(), highest_.data(), costs_.data(), least_.data(), most_.data());
   simplex.setMaximumSeconds(seconds);
   simplex.initialSolve();
   if (!simplex.isProvenOptimal()) return {};

@@ -17,13 +17,17 @@ class LinearProgram {
   /// Adds a variable of at least 0, with its factor in each of some rows.
   int column(double cost, std::vector<std::pair<int, double>> factors);
 
+  void set_cost(int column, double cost) { costs_[size_t(column)] = cost; }
+  void set_most(int column, double most) { highest_[size_t(column)] = most; }
+
   /// Finds the values with the least cost.
   /// \param seconds  the time limit
   /// \returns the value of each column; empty if there is no solution or not enough time
   std::vector<double> minimised(double seconds) const;
 
  private:
-  std::vector<double> least_, most_, costs_;
+  std::vector<double> least_, most_;      // by row
+  std::vector<double> costs_, highest_;  // by column
   std::vector<std::vector<std::pair<int, double>>> columns_;
 };
 

@@ -1,7 +1,7 @@
 #include "rates.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <chrono>
 
 #include "chorale/splitmix64.hpp"
 #include "linear_program.hpp"
@@ -38,6 +38,16 @@ class LinkRows {
   std::vector<int> rows_;
 };
 
+class Deadline {
+ public:
+  explicit Deadline(double seconds) : end_(Clock::now() + std::chrono::duration<double>(seconds)) {}
+  double left() const { return std::max(0.01, std::chrono::duration<double>(end_ - Clock::now()).count()); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const std::chrono::time_point<Clock, std::chrono::duration<double>> end_;
+};
+
 /// Makes small costs of connections, so that of many best solutions one with few connections is found. Longer
 /// routes cost more.
 class Preferences {
@@ -46,10 +56,12 @@ class Preferences {
     for (const double rate : network.gb_s) fastest_ = std::max(fastest_, rate);
   }
 
+  /// Returns a number from 0 to 1.
+  double chance() { return double(draw_() >> 11) / double(uint64_t{1} << 53); }
+
   double next(uint32_t connection) {
-    const double chance = double(draw_() >> 11) / double(uint64_t{1} << 53);
     const Connection& one = network_.connections[connection];
-    return 1e-4 / fastest_ / network_.ranks * (double(one.links.size()) + (one.port ? 4 : 0) + chance);
+    return 1e-4 / fastest_ / network_.ranks * (double(one.links.size()) + (one.port ? 4 : 0) + chance());
   }
 
  private:
@@ -106,8 +118,31 @@ class TreeStage {
 
 }  // namespace
 
+namespace {
+
+/// Solves the program again and again without more time, and lets each connection cost more the less it
+/// carries. Those that carry little then fall to zero, as in reweighted l1 minimisation.
+void use_fewer(LinearProgram& program, const std::vector<TreeStage>& stages, Preferences& preferences,
+               const Deadline& deadline, std::vector<double>& values) {
+  for (int round = 0; round < 6; ++round) {
+    for (const TreeStage& stage : stages) {
+      program.set_cost(stage.time, 0);
+      for (uint32_t at = 0; at < stage.carried.size(); ++at) {
+        const double carried = values[size_t(stage.carried[at])];
+        program.set_cost(stage.carried[at], (1 + 0.1 * preferences.chance()) / (carried + 1e-3));
+      }
+    }
+    std::vector<double> next = program.minimised(deadline.left());
+    if (next.empty()) return;
+    values = std::move(next);
+  }
+}
+
+}  // namespace
+
 std::optional<Rates> rates_of_trees(const Network& network, const std::vector<Way>& ways,
-                                    const std::vector<double>& weights, uint64_t seed, double seconds) {
+                                    const std::vector<double>& weights, bool few, uint64_t seed,
+                                    double seconds) {
   LinearProgram program;
   Preferences preferences(network, seed);
   std::vector<TreeStage> stages;
@@ -124,8 +159,13 @@ std::optional<Rates> rates_of_trees(const Network& network, const std::vector<Wa
       roots.push_back(program.column(0, factors));
     }
   }
-  const std::vector<double> values = program.minimised(seconds);
+  const Deadline deadline(seconds);
+  std::vector<double> values = program.minimised(deadline.left());
   if (values.empty()) return std::nullopt;
+  if (few) {
+    for (const TreeStage& stage : stages) program.set_most(stage.time, values[size_t(stage.time)] * (1 + 1e-7));
+    use_fewer(program, stages, preferences, deadline, values);
+  }
   Rates rates;
   rates.of_root = weights;
   for (const TreeStage& stage : stages) {

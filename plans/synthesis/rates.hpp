@@ -22,9 +22,11 @@ enum class Way : uint8_t { down, up };
 
 /// Solves stages that follow each other, whose parts have the same roots.
 /// \param weights  by rank: the part of the message that has its root there; empty: any parts
+/// \param few      look for few connections, which then carry more each: better for long messages
 /// \returns nothing if the time was not enough
 std::optional<Rates> rates_of_trees(const Network&, const std::vector<Way>& stages,
-                                    const std::vector<double>& weights, uint64_t seed, double seconds);
+                                    const std::vector<double>& weights, bool few, uint64_t seed,
+                                    double seconds);
 
 /// Holds one path of data in an all-to-all.
 struct Path {

@@ -23,9 +23,13 @@ constexpr std::string_view known[] = {"allgather", "allreduce",  "reducescatter"
 
 /// Holds how a design was made, so that the best can be made again.
 struct Candidate {
+  std::string kind;
   int64_t chunks = 0, instances = 0;  ///< 0: one of the other plans
   size_t other = 0;
 };
+
+/// A GPU runs at least this many thread blocks at once.
+constexpr uint32_t most_blocks = 128;
 
 class Search {
  public:
@@ -41,9 +45,12 @@ class Search {
   Synthesis run() {
     bound();
     for (size_t at = 0; at < others_.size() && !over(); ++at) try_other(at);
-    const Designer designer(*network_, call_.collective, call_.root, call_.seed, call_.seconds * 0.6 - passed());
-    found_.class_ns = designer.ns_per_byte() * double(call_.bytes);
-    if (designer.solved()) try_designs(designer);
+    for (const bool few : {true, false}) {
+      const Designer designer(*network_, call_.collective, call_.root, few, call_.seed,
+                              (call_.seconds - passed()) / 2);
+      found_.class_ns = designer.ns_per_byte() * double(call_.bytes);
+      if (designer.solved()) try_designs(designer, few ? "few" : "many");
+    }
     if (!best_) throw UsageError(nothing_found());
     finish();
     return std::move(found_);
@@ -87,7 +94,7 @@ class Search {
     take(plan, {.other = at});
   }
 
-  void try_designs(const Designer& designer) {
+  void try_designs(const Designer& designer, const std::string& kind) {
     const bool one_root = call_.collective == "broadcast" || call_.collective == "reduce";
     const std::vector<int64_t> chunk_counts = one_root ? std::vector<int64_t>{1, 4, 16, 64, 256}
                                                        : std::vector<int64_t>{1, 2, 4, 8, 16, 32};
@@ -95,11 +102,11 @@ class Search {
       if (over()) return;
       const std::optional<Design> design = designer.design(chunks);
       if (!design) continue;
-      for (const int64_t instances : {1, 2, 4, 8, 16}) {
+      for (const int64_t instances : {1, 2, 4, 8, 16, 32}) {
         if (over()) return;
         const double share = double(call_.bytes) / double(chunks * instances * (one_root ? 1 : network_->ranks));
         if (share < 256 && chunks * instances > 1) break;  // thread blocks would have nearly nothing to do
-        try_design(*design, {chunks, instances});
+        try_design(*design, {kind, chunks, instances});
       }
     }
   }
@@ -109,7 +116,8 @@ class Search {
     dsl::Program program = program_of(name_of(candidate), *network_, design);
     CompileOptions options = program.compile_options();
     options.allow = {"deadlock", "races", "values", "replay"};  // the best one is proved
-    const dsl::Compiled compiled = std::move(program).compile(options);
+    dsl::Compiled compiled = std::move(program).compile(options);
+    if (compiled.plan.thread_blocks() > most_blocks) return;
     if (!compiled.ok()) {
       found_.trials.push_back({name_of(candidate), 0, render(compiled.plan, compiled.diagnostics)});
       return;
@@ -118,7 +126,7 @@ class Search {
   }
 
   std::string name_of(const Candidate& candidate) const {
-    return fmt::format("{}_{}_c{}_b{}", call_.collective, "found", candidate.chunks, candidate.instances);
+    return fmt::format("{}_{}_c{}_b{}", call_.collective, candidate.kind, candidate.chunks, candidate.instances);
   }
 
   /// Simulates a plan. Returns true if it is the best so far.
