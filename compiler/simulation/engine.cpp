@@ -13,6 +13,7 @@
 #include <deque>
 
 #include "heap.hpp"
+#include "network.hpp"
 
 namespace chorale::simulation {
 namespace {
@@ -20,10 +21,8 @@ namespace {
 constexpr double piece_bytes = 2048;
 constexpr uint32_t most_pieces = 4;
 
-/// Stands for one direction of a link, or for a memory.
-struct Port {
+struct Memory {
   double free_ns = 0, busy_ns = 0;
-  uint32_t peer = ~uint32_t{0};  // the peer of the last transfer over a link
 
   double take(double now, double ns) {
     free_ns = std::max(free_ns, now) + ns;
@@ -33,7 +32,7 @@ struct Port {
 };
 
 struct GpuState {
-  Port out, in, memory;
+  Memory memory;
   double bytes_out = 0, bytes_in = 0;
 };
 
@@ -49,17 +48,19 @@ struct Actor {
   uint32_t waited = 0;  // number of its tokens that have arrived
   uint32_t piece = 0;   // the next piece of its move
   bool begun = false;
-  bool idle = true;  // a proxy without orders
+  bool idle = true;   // a proxy without orders
+  double far_ns = 0;  // latency of the topology that the loads of its operation have waited for
   uint32_t next_waiting = ~uint32_t{0};
 };
 
 class Engine {
  public:
-  Engine(const Recording& recording, const std::vector<Cost>& costs, const Machine& machine, uint32_t ranks,
-         bool ops)
+  Engine(const Recording& recording, const std::vector<Cost>& costs, const Machine& machine,
+         const Routes* routes, uint32_t ranks, bool ops)
       : recording_(recording),
         costs_(costs),
         machine_(machine),
+        network_(machine, routes, ranks),
         gpus_(ranks),
         orders_(ranks),
         proxy_free_(ranks, 0),
@@ -83,10 +84,13 @@ class Engine {
         heap_.pop();
       }
     }
-    for (const GpuState& gpu : gpus_) {
-      times_.links.push_back({uint64_t(gpu.bytes_out + 0.5), uint64_t(gpu.bytes_in + 0.5), gpu.out.busy_ns,
-                              gpu.in.busy_ns, gpu.memory.busy_ns});
+    for (uint32_t rank = 0; rank < gpus_.size(); ++rank) {
+      const GpuState& gpu = gpus_[rank];
+      const auto [out_ns, in_ns] = network_.busy_ns(rank);
+      times_.links.push_back(
+          {uint64_t(gpu.bytes_out + 0.5), uint64_t(gpu.bytes_in + 0.5), out_ns, in_ns, gpu.memory.busy_ns});
     }
+    times_.topology_busy_ns = network_.busy_ns();
     return std::move(times_);
   }
 
@@ -145,13 +149,30 @@ class Engine {
       if (event.kind == Event::Kind::post && !event.relaxed) actor.now += machine_.release_ns;
     }
     if (event.kind == Event::Kind::arrive) make(event.token, actor.now);
-    if (event.kind == Event::Kind::move && event.awaited == 0) start(actor, event);
+    if (event.kind == Event::Kind::move && event.awaited == 0) start(actor, recording_.ranks[at], event);
   }
 
   /// Adds the time until the first bytes of a move arrive. The loads of one operation run concurrently.
-  void start(Actor& actor, const Event& event) {
+  void start(Actor& actor, uint32_t rank, const Event& event) {
     actor.now += event.continued ? machine_.operand_ns : costs_[event.move].latency_ns;
+    if (!event.continued) actor.far_ns = 0;
+    const double far = latency_ns(rank, event, true);
+    actor.now += std::max(0.0, far - actor.far_ns);
+    actor.far_ns = std::max(actor.far_ns, far);
     actor.piece = 1;
+  }
+
+  /// Returns the largest latency that the topology adds to the loads of a move, there and back, or to its
+  /// stores.
+  double latency_ns(uint32_t rank, const Event& event, bool loads) const {
+    double most = 0;
+    for (uint32_t at = event.first_peer; at < event.first_peer + event.peers; ++at) {
+      const Peer& peer = recording_.peers[at];
+      if ((peer.traffic == Peer::Traffic::get) != loads) continue;
+      const double there = network_.latency_ns(rank, peer.rank);
+      most = std::max(most, loads ? there + network_.latency_ns(peer.rank, rank) : there);
+    }
+    return most;
   }
 
   /// Returns false if the event still waits for something.
@@ -199,7 +220,7 @@ class Engine {
     const Cost& cost = costs_[event.move];
     const uint32_t pieces = pieces_of(cost);
     if (actor.piece == 0) {
-      start(actor, event);
+      start(actor, rank, event);
       return false;
     }
     const double part = 1.0 / pieces;
@@ -218,7 +239,8 @@ class Engine {
     if (++actor.piece <= pieces) return false;
     if (event.token != no_token) {
       const bool far = recording_.moves[event.move].packet_puts != 0;
-      make(event.token, actor.now + (far ? machine_.packet_ns : machine_.local_packet_ns));
+      make(event.token, actor.now + (far ? machine_.packet_ns : machine_.local_packet_ns) +
+                            latency_ns(rank, event, false));
     }
     return true;
   }
@@ -228,22 +250,14 @@ class Engine {
   }
 
   double cross(uint32_t from, uint32_t to, double now, double ns, double bytes) {
-    Port& out = gpus_[from].out;
-    Port& in = gpus_[to].in;
     gpus_[from].bytes_out += bytes;
     gpus_[to].bytes_in += bytes;
-    const double turned = std::max(ns, bytes / machine_.link_mixed_gb_s);
-    const double out_ns = out.peer == to ? ns : turned, in_ns = in.peer == from ? ns : turned;
-    out.peer = to;
-    in.peer = from;
-    return std::max(out.take(now, out_ns), in.take(now, in_ns));
+    return network_.carry(from, to, now, ns, bytes);
   }
 
   /// Returns the time at which a signal is visible.
   double cross_signal(uint32_t rank, const Event& event, double now) {
-    const uint32_t to = recording_.peers[event.first_peer].rank;
-    return machine_.signal_ns + std::max(gpus_[rank].out.take(now, machine_.link_signal_ns),
-                                         gpus_[to].in.take(now, machine_.link_signal_ns));
+    return network_.signal(rank, recording_.peers[event.first_peer].rank, now);
   }
 
   /// Passes an order to the proxy. The proxy reads one order after the other, and its copy engine executes
@@ -279,8 +293,9 @@ class Engine {
       proxy.now = end;
       if (++proxy.piece < pieces) return true;
     }
-    make(event.done, proxy.now);
-    if (event.token != no_token) make(event.token, proxy.now + machine_.signal_ns);
+    const double far = latency_ns(rank, event, false);
+    make(event.done, proxy.now + far);
+    if (event.token != no_token) make(event.token, proxy.now + machine_.signal_ns + far);
     proxy.begun = false;
     proxy.piece = 0;
     orders_[rank].pop_front();
@@ -307,6 +322,7 @@ class Engine {
   const Recording& recording_;
   const std::vector<Cost>& costs_;
   const Machine& machine_;
+  Network network_;
   std::vector<GpuState> gpus_;
   std::vector<std::deque<Order>> orders_;  // by rank
   std::vector<double> proxy_free_;
@@ -321,9 +337,9 @@ class Engine {
 
 }  // namespace
 
-Times run(const Recording& recording, const std::vector<Cost>& costs, const Machine& machine, uint32_t ranks,
-          bool ops) {
-  return Engine(recording, costs, machine, ranks, ops).run();
+Times run(const Recording& recording, const std::vector<Cost>& costs, const Machine& machine,
+          const Routes* routes, uint32_t ranks, bool ops) {
+  return Engine(recording, costs, machine, routes, ranks, ops).run();
 }
 
 }  // namespace chorale::simulation

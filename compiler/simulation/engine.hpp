@@ -20,12 +20,15 @@ struct OpTime {
 struct Times {
   double end_ns = 0;
   std::vector<LinkUse> links;            ///< by rank
+  std::vector<double> topology_busy_ns;  ///< by Topology::links
   std::vector<std::vector<OpTime>> ops;  ///< by chain, in order, if they are wanted
   std::vector<double> ends_ns;           ///< by chain
 };
 
 /// Simulates one launch.
+/// \param routes  those of the machine's topology; null if it has none
 /// \param ranks  the number of ranks of the plan
-Times run(const Recording&, const std::vector<Cost>&, const Machine&, uint32_t ranks, bool ops);
+Times run(const Recording&, const std::vector<Cost>&, const Machine&, const Routes* routes, uint32_t ranks,
+          bool ops);
 
 }  // namespace chorale::simulation

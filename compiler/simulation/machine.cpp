@@ -4,15 +4,16 @@
 
 #include <nlohmann/json.hpp>
 
-#include "chorale/did_you_mean.hpp"
 #include "chorale/json_text.hpp"
 #include "chorale/read_file.hpp"
 #include "chorale/usage_error.hpp"
+#include "compiler/topology/reading.hpp"
 
 namespace chorale {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using topology::Json;
+using topology::Value;
 
 struct Parameter {
   std::string_view key, summary;
@@ -26,90 +27,70 @@ constexpr Parameter parameters[] = {
 #include "chorale/machine.def"
 };
 
-class Reader {
- public:
-  explicit Reader(const std::string& origin) : origin_(origin) {}
-
-  Machine read(std::string_view text) const {
-    const Json json = Json::parse(text, nullptr, false);
-    if (json.is_discarded()) {
-      throw UsageError(origin_ +
-                       ": this is not JSON: a machine is {\"version\": 1, \"machine\": \"name\", "
-                       "\"parameters\": {\"issue_ns\": 40, ...}}");
+void read_parameters(const Value& value, Machine& machine) {
+  if (!value.json.is_object()) value.refuse("an object of numbers is expected");
+  std::vector<std::string_view> known;
+  for (const Parameter& parameter : parameters) known.push_back(parameter.key);
+  value.only(known, "unknown parameter");
+  for (const Parameter& parameter : parameters) {
+    const Value found = value.need(
+        parameter.key, fmt::format("how many {} {}", parameter.rate ? "GB/s" : "nanoseconds it takes until",
+                                   parameter.summary));
+    constexpr double most = 1e12;
+    const double number = found.json.is_number() ? found.json.get<double>() : -1;
+    if (parameter.rate ? !(number > 0 && number <= most) : !(number >= 0 && number <= most)) {
+      found.refuse(parameter.rate ? "a number of GB/s above 0 is expected, at most 1e12"
+                                  : "a number of nanoseconds from 0 to 1e12 is expected");
     }
-    if (!json.is_object()) wrong("/", json, "an object with version, machine and parameters is expected");
-    for (const auto& [key, value] : json.items()) {
-      static constexpr std::string_view known[] = {"version", "machine", "parameters", "notes"};
-      if (std::find(std::begin(known), std::end(known), key) == std::end(known))
-        wrong("/" + key, value, "the key is unknown" + did_you_mean(key, known));
-    }
-    const Json& version = member(json, "version");
-    if (version != 1) wrong("/version", version, "1 is the version that this chorale reads");
-    const Json& name = member(json, "machine");
-    if (!name.is_string()) wrong("/machine", name, "a name in quotes is expected");
-    Machine machine;
-    machine.name = name.get<std::string>();
-    read_parameters(member(json, "parameters"), machine);
-    return machine;
+    machine.*parameter.value = number;
   }
+}
 
- private:
-  [[noreturn]] void wrong(const std::string& path, const Json& value, const std::string& remedy) const {
-    std::string shown = json_text(value);
-    if (shown.size() > 60) shown = shown.substr(0, 57) + "...";
-    throw UsageError(fmt::format("{}: {} is {}: {}", origin_, path, shown, remedy));
+/// Reads the topology of a machine: an object, or the name of a shipped one.
+Topology read_topology(const Value& value) {
+  if (!value.json.is_string()) return topology::read(value);
+  try {
+    return topology::shipped(value.json.get<std::string>());
+  } catch (const UsageError& error) {
+    value.refuse(error.what());
   }
+}
 
-  const Json& member(const Json& json, const char* key) const {
-    const auto found = json.find(key);
-    if (found == json.end())
-      throw UsageError(fmt::format("{}: /{} is missing: a machine needs it", origin_, key));
-    return *found;
-  }
-
-  void read_parameters(const Json& json, Machine& machine) const {
-    if (!json.is_object()) wrong("/parameters", json, "an object of numbers is expected");
-    std::vector<std::string_view> known;
-    for (const Parameter& parameter : parameters) known.push_back(parameter.key);
-    for (const auto& [key, value] : json.items()) {
-      if (std::find(known.begin(), known.end(), key) == known.end())
-        wrong("/parameters/" + key, value, "unknown parameter" + did_you_mean(key, known));
-    }
-    for (const Parameter& parameter : parameters) {
-      const std::string path = fmt::format("/parameters/{}", parameter.key);
-      const auto found = json.find(std::string(parameter.key));
-      if (found == json.end()) {
-        throw UsageError(fmt::format("{}: {} is missing: how many {} {}", origin_, path,
-                                     parameter.rate ? "GB/s" : "nanoseconds it takes until",
-                                     parameter.summary));
-      }
-      constexpr double most = 1e12;
-      const double value = found->is_number() ? found->get<double>() : -1;
-      if (parameter.rate ? !(value > 0 && value <= most) : !(value >= 0 && value <= most)) {
-        wrong(path, *found,
-              parameter.rate ? "a number of GB/s above 0 is expected, at most 1e12"
-                             : "a number of nanoseconds from 0 to 1e12 is expected");
-      }
-      machine.*parameter.value = value;
-    }
-  }
-
-  const std::string& origin_;
-};
+Machine read(const Value& file) {
+  if (!file.json.is_object()) file.refuse("an object with version, machine and parameters is expected");
+  static constexpr std::string_view known[] = {"version", "machine", "parameters", "topology", "notes"};
+  file.only(known);
+  const std::string needed = "a machine needs it";
+  const Value version = file.need("version", needed);
+  if (version.json != 1) version.refuse("1 is the version that this chorale reads");
+  Machine machine;
+  machine.name = file.need("machine", needed).text("a name in quotes is expected");
+  read_parameters(file.need("parameters", needed), machine);
+  if (file.has("topology")) machine.topology = read_topology(file.at("topology"));
+  return machine;
+}
 
 }  // namespace
 
-Machine parse_machine(std::string_view text, const std::string& origin) { return Reader(origin).read(text); }
+Machine parse_machine(std::string_view text, const std::string& origin) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded()) {
+    throw UsageError(origin +
+                     ": this is not JSON: a machine is {\"version\": 1, \"machine\": \"name\", "
+                     "\"parameters\": {\"issue_ns\": 40, ...}}");
+  }
+  return read({json, origin, ""});
+}
 
 Machine load_machine(const std::string& path) {
-  constexpr uint64_t most_bytes = 1 << 20;
-  return parse_machine(read_plain_file(path, most_bytes), path);
+  return parse_machine(read_plain_file(path, topology::most_file_bytes), path);
 }
 
 std::string machine_text(const Machine& machine) {
   Json json{{"version", 1}, {"machine", machine.name}, {"parameters", Json::object()}};
   for (const Parameter& parameter : parameters)
     json["parameters"][std::string(parameter.key)] = machine.*parameter.value;
+  if (!machine.topology.nodes.empty()) json["topology"] = Json::parse(topology_text(machine.topology));
   return json_text(json, 2) + "\n";
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "engine.hpp"
+#include "network.hpp"
 
 namespace chorale {
 namespace {
@@ -40,14 +41,29 @@ double launch_ns(const Plan& plan, const Machine& machine, bool eager) {
 struct Simulator::State {
   const Plan& plan;
   std::optional<Recording> recording;
+  // of the last machine that had a topology
+  Topology topology;
+  std::optional<Routes> routes;
+
+  /// Returns the routes of a machine's topology; null if it has none.
+  const Routes* routes_of(const Machine& machine) {
+    if (machine.topology.nodes.empty()) return nullptr;
+    if (!routes || machine.topology != topology) {
+      topology = machine.topology;
+      routes.emplace(topology);
+    }
+    check_fits(plan, topology, *routes);
+    return &*routes;
+  }
 };
 
-Simulator::Simulator(const Plan& plan) : state_(new State{plan, std::nullopt}) {}
+Simulator::Simulator(const Plan& plan) : state_(new State{plan, {}, {}, {}}) {}
 Simulator::~Simulator() = default;
 Simulator::Simulator(Simulator&&) noexcept = default;
 
 Simulation Simulator::simulate(const SimulatedCall& call, const Machine& machine) {
   const Plan& plan = state_->plan;
+  const Routes* const routes = state_->routes_of(machine);
   const PacketForm form = call.packet.value_or(packet_form_by_size(plan, call.bytes));
   const Layout layout = layout_of(plan, call.bytes, call.dtype, form);
   const std::optional<proof::Message> message = proof::message_of_all_turns(plan, layout.chunk_bytes);
@@ -65,7 +81,7 @@ Simulation Simulator::simulate(const SimulatedCall& call, const Machine& machine
   for (const Codec& codec : plan.extension.codecs)
     coded_parts.push_back(double(codec.block_bytes()) / double(codec.block * dtype_size(call.dtype)));
   const std::vector<Cost> costs = list_costs(*recording, layout, machine, form, coded_parts);
-  Times times = run(*recording, costs, machine, plan.ranks(), call.spans);
+  Times times = run(*recording, costs, machine, routes, plan.ranks(), call.spans);
   Simulation result;
   result.launch_ns = launch_ns(plan, machine, call.eager);
   result.ns = times.end_ns + result.launch_ns;
@@ -73,6 +89,7 @@ Simulation Simulator::simulate(const SimulatedCall& call, const Machine& machine
   result.ops = recording->ops;
   result.spans = spans_of(plan, call.bytes, *recording, times);
   result.links = std::move(times.links);
+  result.topology_busy_ns = std::move(times.topology_busy_ns);
   return result;
 }
 

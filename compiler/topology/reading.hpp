@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -19,6 +20,8 @@
 namespace chorale::topology {
 
 using Json = nlohmann::ordered_json;
+
+inline constexpr uint64_t most_file_bytes = 256 << 20;
 
 /// Holds a value and the place where it stands.
 struct Value {
@@ -37,11 +40,11 @@ struct Value {
     return {json.at(key), origin, fmt::format("{}/{}", path, key)};
   }
 
-  bool has(const char* key) const { return json.contains(key); }
+  bool has(std::string_view key) const { return json.contains(key); }
 
   /// Returns the value of a key.
   /// \param remedy  what to do if there is none
-  Value need(const char* key, const std::string& remedy) const {
+  Value need(std::string_view key, const std::string& remedy) const {
     if (!has(key)) throw UsageError(fmt::format("{}: {}/{} is missing: {}", origin, path, key, remedy));
     return at(key);
   }

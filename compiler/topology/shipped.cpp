@@ -233,8 +233,8 @@ Topology shipped(const std::string& name) {
       forms += (forms.empty() ? "" : ", ") + std::string(known.form);
     }
     throw UsageError(
-        fmt::format("no topology and no file is called '{}'{}\nhelp: shipped are {}; a file is "
-                    "written as docs/topologies.md says",
+        fmt::format("no topology and no file is called '{}'{}: {} are shipped, and docs/topologies.md says "
+                    "how to write a file",
                     name, did_you_mean(name.substr(0, name.find(':')), names), forms));
   }
   const size_t colon = name.find(':');

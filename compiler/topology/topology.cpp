@@ -226,8 +226,7 @@ Topology load_topology(const std::string& name_or_path) {
   const bool path = name_or_path.find('/') != name_or_path.npos || name_or_path.ends_with(".json");
   std::error_code ignored;
   if (!path && !std::filesystem::exists(name_or_path, ignored)) return topology::shipped(name_or_path);
-  constexpr uint64_t most_bytes = 256 << 20;
-  return parse_topology(read_plain_file(name_or_path, most_bytes), name_or_path);
+  return parse_topology(read_plain_file(name_or_path, topology::most_file_bytes), name_or_path);
 }
 
 std::string topology_text(const Topology& topology) {

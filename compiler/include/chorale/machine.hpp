@@ -17,12 +17,14 @@ struct Machine {
 #define CHORALE_NS(name, summary) double name##_ns = 0;
 #define CHORALE_GB_S(name, summary) double name##_gb_s = 1;
 #include "chorale/machine.def"
+  /// Says how the GPUs are connected. Without nodes, each GPU has one link to a switch that is never busy.
   Topology topology;
 };
 
 /// Reads the text of a machine file:
 ///   {"version": 1, "machine": "name", "parameters": {"issue_ns": 40, ...}}
-/// It must have all parameters of machine.def. "notes" may say where they come from.
+/// It must have all parameters of machine.def. "notes" may say where they come from. "topology" may be an
+/// object as in topology files, or the name of a shipped topology.
 /// \param origin  the name of the file, for messages
 /// \throws UsageError with the JSON path, the value and the remedy
 Machine parse_machine(std::string_view text, const std::string& origin);

@@ -13,6 +13,9 @@
 /// it in pieces, first come, first served, which is close to fair shares. Switch channels are loads from and
 /// stores to each member, as the executor does them by default.
 ///
+/// If the machine has a topology, a transfer reserves every link of its route instead of the links of the two
+/// GPUs, and the route's latency is added. docs/topologies.md describes this.
+///
 /// The model ignores caches, the paths within a switch, other work on the GPU, and the number of threads of a
 /// block. It assumes that all blocks fit on the GPU at once and that all ranks begin at the same time. When
 /// thread blocks compete for a semaphore or a channel, it simulates one of the possible orders.
@@ -40,7 +43,8 @@ struct SimulatedCall {
 };
 
 /// Holds the traffic of one GPU's link and memory in the whole simulation. `out_busy_ns`, `in_busy_ns` and
-/// `memory_busy_ns` say how long each of them was in use.
+/// `memory_busy_ns` say how long each of them was in use. With a topology a GPU may have several links, of
+/// which the busiest counts.
 struct LinkUse {
   uint64_t bytes_out = 0, bytes_in = 0;
   double out_busy_ns = 0, in_busy_ns = 0, memory_busy_ns = 0;
@@ -52,6 +56,8 @@ struct Simulation {
   double launch_ns = 0;        ///< the part of it that passes between launches
   uint64_t ops = 0;            ///< operations executed; each turn of a pipeline counts
   std::vector<LinkUse> links;  ///< by rank
+  /// Says how long each link was in use, by Topology::links of the machine's topology.
+  std::vector<double> topology_busy_ns;
   /// Holds spans like those of Executor::trace(), on one clock that begins with the launch, which has number
   /// 1. Thread synchronisation counts as part of the operation after it. The span `pipeline` covers all turns
   /// except the last.
@@ -72,7 +78,8 @@ class Simulator {
 
   /// Simulates one call.
   /// \throws UsageError if the plan does not take the message, as layout_of(), or if the plan cannot be
-  ///   executed symbolically: it does not end or has too many operations
+  ///   executed symbolically: it does not end or has too many operations. Also if the machine's topology has
+  ///   too few GPUs for the plan, or does not connect the ends of a channel
   Simulation simulate(const SimulatedCall&, const Machine&);
 
  private:

@@ -22,6 +22,8 @@ inline Machine nothing_takes_time() {
 /// Gives the sizes of the buffers of two_ranks(): 8 chunks of 8000 bytes each.
 constexpr uint64_t chunk_bytes = 8000, made_up_bytes = 8 * chunk_bytes;
 
+constexpr double near = 0.01;  // nanoseconds
+
 inline double ns_of(const Plan& plan, const Machine& machine, uint64_t bytes = made_up_bytes,
                     PacketForm packet = PacketForm::ll16) {
   return simulate(plan, {.bytes = bytes, .dtype = DType::u8, .packet = packet}, machine).ns;

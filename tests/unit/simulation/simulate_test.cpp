@@ -10,8 +10,6 @@
 namespace chorale {
 namespace {
 
-constexpr double near = 0.01;
-
 TEST(Simulate, AnOperationIsIssuedReadsAndStores) {
   Plan plan = two_ranks();
   add_put(plan, 0, 0, 0);

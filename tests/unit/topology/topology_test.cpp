@@ -209,10 +209,9 @@ TEST(ShippedTopology, AnUnknownNameListsThem) {
   const auto message = [](const std::string& name) {
     return test::message_of_error<UsageError>([&] { load_topology(name); });
   };
-  EXPECT_EQ(
-      message("swich:8"),
-      "no topology and no file is called 'swich:8', did you mean 'switch'?\nhelp: shipped are switch:N, "
-      "ring:N, mesh:N, pcie:N, hosts:HxG/K, fat_tree:N/O; a file is written as docs/topologies.md says");
+  EXPECT_EQ(message("swich:8"),
+            "no topology and no file is called 'swich:8', did you mean 'switch'?: switch:N, ring:N, mesh:N, "
+            "pcie:N, hosts:HxG/K, fat_tree:N/O are shipped, and docs/topologies.md says how to write a file");
   EXPECT_EQ(message("switch"), "'switch' is no topology: switch:N is expected, where N is from 2 to 64");
   for (const char* const wrong :
        {"switch:1", "switch:65", "switch:8/2", "switch:", "switch:-4", "switch:8 ", "ring:2", "pcie:3",
