@@ -23,6 +23,7 @@ struct Design {
   uint32_t root = 0;         ///< of a broadcast
   int64_t chunks = 1;        ///< chunk factor of the program
   int64_t instances = 1;     ///< copies of each thread block
+  bool in_turns = false;     ///< a rank sends over one connection after the other, with the same thread block
   Stage up, down;            ///< an all-reduce has both
   std::vector<std::vector<uint32_t>> ends;  ///< all-to-all: by tree, the rank where it ends
 };

@@ -1,6 +1,10 @@
 #include "linear_program.hpp"
 
+#if defined(CHORALE_CLP)
 #include <coin/ClpSimplex.hpp>
+#else
+#include "chorale/usage_error.hpp"
+#endif
 
 namespace chorale::synthesis {
 
@@ -12,11 +16,18 @@ int LinearProgram::row(double least, double most) {
 
 int LinearProgram::column(double cost, std::vector<std::pair<int, double>> factors) {
   costs_.push_back(cost);
-  highest_.push_back(COIN_DBL_MAX);
+  highest_.push_back(infinity);
   columns_.push_back(std::move(factors));
   return int(columns_.size()) - 1;
 }
 
+#if !defined(CHORALE_CLP)
+std::vector<double> LinearProgram::minimised(double) const {
+  throw UsageError(
+      "this build cannot solve linear programs: install COIN-OR's Clp (apt-get install coinor-libclp-dev), and "
+      "configure and build again");
+}
+#else
 std::vector<double> LinearProgram::minimised(double seconds) const {
   std::vector<CoinBigIndex> begins{0};
   std::vector<int> rows;
@@ -39,5 +50,6 @@ std::vector<double> LinearProgram::minimised(double seconds) const {
   const double* const values = simplex.primalColumnSolution();
   return {values, values + columns_.size()};
 }
+#endif
 
 }  // namespace chorale::synthesis

@@ -20,6 +20,7 @@ class Flow {
         queues_(network.connections.size()),
         busy_(network.connections.size(), false) {
     order_.of_connection.resize(network.connections.size());
+    order_.times.resize(network.connections.size());
     for (const Tree& tree : trees) {
       below_.push_back(std::vector<std::vector<uint32_t>>(network.ranks));
       heights_.push_back(std::vector<uint32_t>(network.ranks, 0));
@@ -50,6 +51,10 @@ class Flow {
     if (reversed_) {
       for (auto& list : order_.of_connection) std::reverse(list.begin(), list.end());
       for (auto& list : order_.of_root) std::reverse(list.begin(), list.end());
+      for (auto& times : order_.times) {
+        std::reverse(times.begin(), times.end());
+        for (double& time : times) time = -time;
+      }
     }
     return std::move(order_);
   }
@@ -114,6 +119,7 @@ class Flow {
     best->pop_front();
     busy_[one] = true;
     order_.of_connection[one].push_back(piece);
+    order_.times[one].push_back(time);
     ends_.push({time + turn_ns_[one], one, piece});
   }
 

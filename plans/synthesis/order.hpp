@@ -18,6 +18,8 @@ struct Piece {
 /// Says in which order chunks travel. All numbers are places in the list of pieces.
 struct Order {
   std::vector<std::vector<uint32_t>> of_connection;
+  /// When each of them departs, if all connections together take 1. In a reduction the numbers are negative.
+  std::vector<std::vector<double>> times;
   std::vector<std::vector<uint32_t>> of_root;  ///< by rank: the order in which its own pieces begin
 };
 

@@ -58,20 +58,16 @@ class Places {
     return outputs_[rank][index(stage, piece, design_.collective != ReduceScatter::word, false)];
   }
 
-  /// Returns the part of each buffer that is the rank's own: what it copies itself, if the program does not
-  /// reduce.
-  std::optional<std::pair<Chunk, Chunk>> own(uint32_t rank) const {
-    const int64_t c = design_.chunks, begin = rank * c;
-    const auto part = [&](const BaseBuffer& buffer, bool parts) {
-      return parts ? buffer.slice(begin, begin + c) : buffer.slice(0, c);
-    };
-    if (design_.collective == AllGather::word)
-      return std::pair{part(outputs_[rank], true), part(inputs_[rank], false)};
-    if (design_.collective == AllToAll::word)
-      return std::pair{part(outputs_[rank], true), part(inputs_[rank], true)};
-    if (design_.collective == Broadcast::word && rank == design_.root)
-      return std::pair{part(outputs_[rank], false), part(inputs_[rank], false)};
-    return std::nullopt;
+  /// Returns where a rank copies chunks of its own input, and from where. A reduction has none.
+  std::vector<std::pair<Chunk, Chunk>> own(uint32_t rank) const {
+    std::vector<std::pair<Chunk, Chunk>> copies;
+    if (design_.up.used() || (design_.collective == Broadcast::word && rank != design_.root)) return copies;
+    const int64_t part = rank * design_.chunks;
+    for (int64_t chunk = 0; chunk < design_.chunks; ++chunk) {
+      copies.emplace_back(outputs_[rank][chunk + (design_.collective == Broadcast::word ? 0 : part)],
+                          inputs_[rank][chunk + (design_.collective == AllToAll::word ? part : 0)]);
+    }
+    return copies;
   }
 
  private:
@@ -126,13 +122,23 @@ class Deliveries {
   std::map<uint32_t, Semaphore> semaphores_;
 };
 
+/// Sends a piece over a connection.
+struct Send {
+  double time;
+  uint32_t turn;  ///< at the same time, lower numbers are first
+  uint32_t one, piece;
+  auto operator<=>(const Send&) const = default;
+};
+
 /// Writes the operations of one stage. A connection has one thread block at its sender, which sends its pieces
-/// in order. Each thread block at the receiver that uses a piece has a channel of its own, because it counts
-/// the signals. Over a port, one thread block receives, and semaphores tell the others.
+/// in order, or one thread block sends all pieces of a rank. All ports of a rank share one, because its proxy
+/// sends one piece after the other. Each thread block at the receiver that uses a piece has a channel of its own, because it counts the signals. Over a
+/// port, one thread block receives, and semaphores tell the others.
 class StageWriter {
  public:
-  StageWriter(Program& program, const Network& network, const Stage& stage, bool up, Resources& resources)
-      : program_(program), network_(network), stage_(stage), up_(up), resources_(resources) {
+  StageWriter(Program& program, const Network& network, const Stage& stage, bool in_turns,
+              Resources& resources)
+      : program_(program), network_(network), stage_(stage), resources_(resources) {
     for (const Tree& tree : stage.trees) {
       arriving_.push_back(std::vector<std::vector<uint32_t>>(network.ranks));
       leaving_.push_back(std::vector<std::vector<uint32_t>>(network.ranks));
@@ -145,12 +151,32 @@ class StageWriter {
     ends_at_.resize(network.ranks, -1);
     senders_.resize(network.connections.size(), -1);
     receivers_.resize(network.connections.size(), -1);
+    std::map<std::pair<uint32_t, int64_t>, std::vector<uint32_t>> by_block;  // by rank and thread block
+    std::map<std::pair<uint32_t, bool>, int64_t> shared;  // by rank, and whether it sends over ports
     for (uint32_t one = 0; one < network.connections.size(); ++one) {
       if (stage.order.of_connection[one].empty()) continue;
-      senders_[one] = resources.block(network.connections[one].from);
-      if (network.connections[one].port) receivers_[one] = resources.block(network.connections[one].to);
+      const Connection& connection = network.connections[one];
+      const std::pair key{connection.from, connection.port};
+      const bool own = !connection.port && !in_turns;
+      if (!own && !shared.contains(key)) shared[key] = resources.block(connection.from);
+      senders_[one] = own ? resources.block(connection.from) : shared.at(key);
+      if (connection.port) receivers_[one] = resources.block(connection.to);
+      by_block[{connection.from, senders_[one]}].push_back(one);
     }
+    // Each sender begins with another receiver.
+    for (const auto& [block, list] : by_block) {
+      for (size_t place = 0; place < list.size(); ++place) {
+        const uint32_t one = list[place];
+        const size_t turn = (place + list.size() - block.first % list.size()) % list.size();
+        for (size_t at = 0; at < stage.order.of_connection[one].size(); ++at)
+          sends_.push_back({stage.order.times[one][at], uint32_t(turn), one, stage.order.of_connection[one][at]});
+      }
+    }
+    std::sort(sends_.begin(), sends_.end());
   }
+
+  /// Returns all that is sent, in the order of time.
+  const std::vector<Send>& sends() const { return sends_; }
 
   /// Makes the thread block of a rank where pieces end.
   void make_end(uint32_t rank) {
@@ -238,11 +264,11 @@ class StageWriter {
   Program& program_;
   const Network& network_;
   const Stage& stage_;
-  const bool up_;
   Resources& resources_;
   std::vector<std::vector<std::vector<uint32_t>>> arriving_, leaving_;  // by tree and rank: connections
   std::vector<int64_t> ends_at_;                                        // by rank: thread block
   std::vector<int64_t> senders_, receivers_;                            // by connection: thread block
+  std::vector<Send> sends_;
   std::map<std::pair<uint32_t, uint32_t>, Ends<MemoryChannel>> channels_;  // by connection and consumer
   std::map<uint32_t, Ends<PortChannel>> ports_;                            // by connection
   std::map<uint32_t, Deliveries> deliveries_;                              // by connection over a port
@@ -261,8 +287,8 @@ class Writer {
 
   Program written() {
     std::optional<StageWriter> up, down;
-    if (design_.up.used()) up.emplace(program_, network_, design_.up, true, resources_);
-    if (design_.down.used()) down.emplace(program_, network_, design_.down, false, resources_);
+    if (design_.up.used()) up.emplace(program_, network_, design_.up, design_.in_turns, resources_);
+    if (design_.down.used()) down.emplace(program_, network_, design_.down, design_.in_turns, resources_);
     for (uint32_t rank = 0; rank < network_.ranks; ++rank) {
       if (up && !design_.up.order.of_root[rank].empty()) up->make_end(rank);
       if (down && ends(*down, rank)) down->make_end(rank);
@@ -286,7 +312,7 @@ class Writer {
 
   /// Returns true if a rank has pieces that end there, or a part of its own to copy.
   bool ends(const StageWriter& down, uint32_t rank) const {
-    if (places_.own(rank)) return true;
+    if (!places_.own(rank).empty()) return true;
     for (uint32_t piece = 0; piece < design_.down.pieces.size(); ++piece) {
       if (!down.arriving(piece, rank).empty() && down.consumers(piece, rank).front() == no_connection)
         return true;
@@ -318,18 +344,16 @@ class Writer {
   /// Writes the reduction: each rank adds its input to what arrives, and sends the sum on.
   void reduce(StageWriter& up, const StageWriter* down) {
     const Stage& stage = design_.up;
-    for (uint32_t one = 0; one < network_.connections.size(); ++one) {
+    for (const auto& [time, turn, one, piece] : up.sends()) {
       const auto [from, to] = std::pair{network_.connections[one].from, network_.connections[one].to};
-      for (const uint32_t piece : stage.order.of_connection[one]) {
-        const Chunk target = resources_.scratch(to, slots_up_.at({one, piece}));
-        const std::vector<Chunk> others = arrived(up, piece, from, one);
-        if (others.empty()) {
-          up.send(one, piece, target, places_.input(stage, piece, from));
-          continue;
-        }
-        program_.rank(from).reduce(places_.input(stage, piece, from), others, up.sender(one), others.front());
-        up.send(one, piece, target, others.front());
+      const Chunk target = resources_.scratch(to, slots_up_.at({one, piece}));
+      const std::vector<Chunk> others = arrived(up, piece, from, one);
+      if (others.empty()) {
+        up.send(one, piece, target, places_.input(stage, piece, from));
+        continue;
       }
+      program_.rank(from).reduce(places_.input(stage, piece, from), others, up.sender(one), others.front());
+      up.send(one, piece, target, others.front());
     }
     for (uint32_t rank = 0; rank < network_.ranks; ++rank) {
       const std::vector<uint32_t>& own = stage.order.of_root[rank];
@@ -359,23 +383,21 @@ class Writer {
   /// Writes how pieces are sent on, and where they end.
   void spread(StageWriter& down) {
     const Stage& stage = design_.down;
-    for (uint32_t one = 0; one < network_.connections.size(); ++one) {
+    for (const auto& [time, turn, one, piece] : down.sends()) {
       const auto [from, to] = std::pair{network_.connections[one].from, network_.connections[one].to};
-      for (const uint32_t piece : stage.order.of_connection[one]) {
-        const uint32_t root = stage.trees[stage.pieces[piece].tree].root;
-        std::optional<Chunk> source;
-        if (from != root) {
-          const uint32_t before = down.arriving(piece, from).front();
-          down.await(before, one);
-          source = place_after(stage, before, piece, from);
-        } else if (design_.up.used()) {
-          reduced_[from].await(one, down.sender(one));
-          source = places_.output(stage, piece, from);
-        } else {
-          source = places_.input(stage, piece, from);
-        }
-        down.send(one, piece, place_after(stage, one, piece, to), *source);
+      const uint32_t root = stage.trees[stage.pieces[piece].tree].root;
+      std::optional<Chunk> source;
+      if (from != root) {
+        const uint32_t before = down.arriving(piece, from).front();
+        down.await(before, one);
+        source = place_after(stage, before, piece, from);
+      } else if (design_.up.used()) {
+        reduced_[from].await(one, down.sender(one));
+        source = places_.output(stage, piece, from);
+      } else {
+        source = places_.input(stage, piece, from);
       }
+      down.send(one, piece, place_after(stage, one, piece, to), *source);
     }
   }
 
@@ -389,8 +411,8 @@ class Writer {
   void copy_own(StageWriter* down) {
     if (!down) return;
     for (uint32_t rank = 0; rank < network_.ranks; ++rank) {
-      if (const auto own = places_.own(rank))
-        program_.rank(rank).copy(own->first, own->second, down->end_block(rank));
+      for (const auto& [to, from] : places_.own(rank))
+        program_.rank(rank).copy(to, from, down->end_block(rank));
       for (uint32_t one = 0; one < network_.connections.size(); ++one) {
         if (network_.connections[one].to != rank) continue;
         for (const uint32_t piece : design_.down.order.of_connection[one])

@@ -184,8 +184,8 @@ namespace {
 
 /// Takes paths out of the flow that begins at a rank until none is left.
 void take_paths(const Network& network, uint32_t from, std::vector<double> flow, std::vector<Path>& paths) {
-  for (uint32_t to = 0; to < network.ranks; ++to) {
-    if (to == from) continue;
+  for (uint32_t turn = 1; turn < network.ranks; ++turn) {  // no two ranks begin with the same receiver
+    const uint32_t to = (from + turn) % network.ranks;
     double left = 1.0 / network.ranks;
     while (left > least_amount) {
       // Finds the path with the fewest connections, because each is a hop.

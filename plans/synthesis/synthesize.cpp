@@ -26,6 +26,7 @@ struct Candidate {
   std::string kind;
   int64_t chunks = 0, instances = 0;  ///< 0: one of the other plans
   size_t other = 0;
+  bool in_turns = false;
 };
 
 /// A GPU runs at least this many thread blocks at once.
@@ -91,7 +92,7 @@ class Search {
   void try_other(size_t at) {
     const Plan& plan = others_[at];
     if (plan.collective != call_.collective || plan.ranks() != network_->ranks || plan.inplace) return;
-    take(plan, {.other = at});
+    take(plan, {"", 0, 0, at, false});
   }
 
   void try_designs(const Designer& designer, const std::string& kind) {
@@ -103,16 +104,17 @@ class Search {
       const std::optional<Design> design = designer.design(chunks);
       if (!design) continue;
       for (const int64_t instances : {1, 2, 4, 8, 16, 32}) {
-        if (over()) return;
         const double share = double(call_.bytes) / double(chunks * instances * (one_root ? 1 : network_->ranks));
         if (share < 256 && chunks * instances > 1) break;  // thread blocks would have nearly nothing to do
-        try_design(*design, {kind, chunks, instances});
+        for (const bool in_turns : {false, true})
+          if (!over()) try_design(*design, {kind, chunks, instances, 0, in_turns});
       }
     }
   }
 
   void try_design(Design design, const Candidate& candidate) {
     design.instances = candidate.instances;
+    design.in_turns = candidate.in_turns;
     dsl::Program program = program_of(name_of(candidate), *network_, design);
     CompileOptions options = program.compile_options();
     options.allow = {"deadlock", "races", "values", "replay"};  // the best one is proved
@@ -126,7 +128,8 @@ class Search {
   }
 
   std::string name_of(const Candidate& candidate) const {
-    return fmt::format("{}_{}_c{}_b{}", call_.collective, candidate.kind, candidate.chunks, candidate.instances);
+    return fmt::format("{}_{}{}_c{}_b{}", call_.collective, candidate.kind,
+                       candidate.in_turns ? "_in_turns" : "", candidate.chunks, candidate.instances);
   }
 
   /// Simulates a plan. Returns true if it is the best so far.
