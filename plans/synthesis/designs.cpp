@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 namespace chorale::synthesis {
@@ -33,18 +34,15 @@ std::vector<Piece> pieces_of(const std::vector<Tree>& trees, uint32_t ranks) {
   return pieces;
 }
 
-/// Returns for each rank the pieces of `to` that hold the same chunks as those of `from` in that order.
-std::vector<std::vector<uint32_t>> same_chunks(const Stage& from, const Stage& to) {
-  std::vector<std::vector<uint32_t>> by_chunk(from.order.of_root.size()), order(by_chunk.size());
-  for (uint32_t piece = 0; piece < to.pieces.size(); ++piece) {
-    std::vector<uint32_t>& list = by_chunk[to.trees[to.pieces[piece].tree].root];
-    list.resize(std::max(list.size(), size_t(to.pieces[piece].chunk + 1)));
-    list[size_t(to.pieces[piece].chunk)] = piece;
-  }
-  for (size_t rank = 0; rank < order.size(); ++rank)
-    for (const uint32_t piece : from.order.of_root[rank])
-      order[rank].push_back(by_chunk[rank][size_t(from.pieces[piece].chunk)]);
-  return order;
+/// Returns for each piece of a stage when the stage before has its chunk.
+std::vector<double> begins_of(const Network& network, const Stage& before, const Stage& stage) {
+  const std::vector<double> ends = ends_of(network, before.trees, before.pieces, before.order);
+  std::map<std::pair<uint32_t, int64_t>, double> by_chunk;  // by root and chunk
+  for (size_t at = 0; at < before.pieces.size(); ++at)
+    by_chunk[{before.trees[before.pieces[at].tree].root, before.pieces[at].chunk}] = ends[at];
+  std::vector<double> begins;
+  for (const Piece& piece : stage.pieces) begins.push_back(by_chunk.at({stage.trees[piece.tree].root, piece.chunk}));
+  return begins;
 }
 
 }  // namespace
@@ -99,9 +97,9 @@ std::optional<Design> Designer::of_trees(int64_t chunks) const {
     }
     if (stage.trees.empty()) return std::nullopt;
     stage.pieces = pieces_of(stage.trees, network_.ranks);
-    std::vector<std::vector<uint32_t>> of_root;
-    if (at > 0) of_root = same_chunks(design.up, stage);
-    stage.order = order_of(network_, stage.trees, stage.pieces, std::move(of_root), up);
+    std::vector<double> begins;
+    if (at > 0) begins = begins_of(network_, design.up, stage);
+    stage.order = order_of(network_, stage.trees, stage.pieces, begins, up);
   }
   return design;
 }

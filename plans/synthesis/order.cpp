@@ -35,18 +35,28 @@ class Flow {
     for (const uint64_t number : carried) turn_ns_.push_back(number ? 1.0 / double(number) : 0);
   }
 
-  Order run(std::vector<std::vector<uint32_t>> of_root) {
-    order_.of_root = of_root.empty() ? longest_first() : std::move(of_root);
-    for (uint32_t rank = 0; rank < network_.ranks; ++rank)
-      for (const uint32_t piece : order_.of_root[rank]) arrive(piece, rank, no_connection, 0);
+  Order run(const std::vector<double>& begins) {
+    order_.of_root = longest_first(begins);
+    for (uint32_t rank = 0; rank < network_.ranks; ++rank) {
+      for (const uint32_t piece : order_.of_root[rank]) {
+        if (begins.empty()) {
+          arrive(piece, rank, no_connection, 0);
+        } else {
+          ends_.push({begins[piece], no_connection, piece});
+        }
+      }
+    }
     for (uint32_t one = 0; one < network_.connections.size(); ++one) begin(one, 0);
     while (!ends_.empty()) {
       const auto [time, one, piece] = ends_.top();
       ends_.pop();
-      busy_[one] = false;
-      arrive(piece, target(one), one, time);
-      for (const uint32_t next : below_[pieces_[piece].tree][target(one)]) begin(next, time);
-      begin(one, time);
+      const uint32_t rank = one == no_connection ? trees_[pieces_[piece].tree].root : target(one);
+      arrive(piece, rank, one, time);
+      if (one != no_connection) {
+        busy_[one] = false;
+        begin(one, time);
+      }
+      for (const uint32_t next : below_[pieces_[piece].tree][rank]) begin(next, time);
     }
     if (reversed_) {
       for (auto& list : order_.of_connection) std::reverse(list.begin(), list.end());
@@ -79,19 +89,21 @@ class Flow {
     return heights[rank];
   }
 
-  /// Mixes the pieces of a root's trees, so that all of them are busy from the beginning.
-  std::vector<std::vector<uint32_t>> longest_first() const {
-    std::vector<std::vector<std::tuple<double, int64_t, uint32_t>>> keys(network_.ranks);
+  /// Orders the pieces of each root by the time when it has them. At the same time, pieces of different trees
+  /// alternate, so that all connections are busy from the beginning.
+  std::vector<std::vector<uint32_t>> longest_first(const std::vector<double>& begins) const {
+    std::vector<std::vector<std::tuple<double, double, int64_t, uint32_t>>> keys(network_.ranks);
     std::vector<int64_t> taken(trees_.size(), 0);
     for (uint32_t at = 0; at < pieces_.size(); ++at) {
       const uint32_t tree = pieces_[at].tree;
       const double share = double(taken[tree]++) / double(std::max<int64_t>(1, trees_[tree].chunks));
-      keys[trees_[tree].root].emplace_back(share, -int64_t(heights_[tree][trees_[tree].root]), at);
+      keys[trees_[tree].root].emplace_back(begins.empty() ? 0 : begins[at], share,
+                                           -int64_t(heights_[tree][trees_[tree].root]), at);
     }
     std::vector<std::vector<uint32_t>> order(network_.ranks);
     for (uint32_t rank = 0; rank < network_.ranks; ++rank) {
       std::sort(keys[rank].begin(), keys[rank].end());
-      for (const auto& key : keys[rank]) order[rank].push_back(std::get<2>(key));
+      for (const auto& key : keys[rank]) order[rank].push_back(std::get<3>(key));
     }
     return order;
   }
@@ -140,8 +152,26 @@ class Flow {
 }  // namespace
 
 Order order_of(const Network& network, const std::vector<Tree>& trees, const std::vector<Piece>& pieces,
-               std::vector<std::vector<uint32_t>> of_root, bool reversed) {
-  return Flow(network, trees, pieces, reversed).run(std::move(of_root));
+               const std::vector<double>& begins, bool reversed) {
+  return Flow(network, trees, pieces, reversed).run(begins);
+}
+
+std::vector<double> ends_of(const Network& network, const std::vector<Tree>& trees,
+                            const std::vector<Piece>& pieces, const Order& order) {
+  std::vector<double> ends(pieces.size(), -1);
+  for (uint32_t one = 0; one < network.connections.size(); ++one) {
+    for (size_t at = 0; at < order.of_connection[one].size(); ++at) {
+      const uint32_t piece = order.of_connection[one][at];
+      if (trees[pieces[piece].tree].root == network.connections[one].to)
+        ends[piece] = std::max(ends[piece], order.times[one][at]);
+    }
+  }
+  // The thread block of a root adds one piece after the other.
+  for (const std::vector<uint32_t>& own : order.of_root) {
+    double last = -1;
+    for (const uint32_t piece : own) last = ends[piece] = std::max(last + 1e-9, ends[piece]);
+  }
+  return ends;
 }
 
 }  // namespace chorale::synthesis

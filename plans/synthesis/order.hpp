@@ -23,12 +23,15 @@ struct Order {
   std::vector<std::vector<uint32_t>> of_root;  ///< by rank: the order in which its own pieces begin
 };
 
+/// Returns by piece of a reduction when its root has the sum.
+std::vector<double> ends_of(const Network&, const std::vector<Tree>&, const std::vector<Piece>&, const Order&);
+
 /// Simulates that all connections carry their pieces at a constant rate. A piece leaves a rank when it has
 /// arrived there. Pieces that arrive over one connection and leave over another one keep their order, so that
 /// signals can be counted.
-/// \param of_root   by rank: the order of its own pieces; empty: those with the longest ways begin
+/// \param begins    by piece: when its root has it; empty: at 0, and those with the longest ways begin
 /// \param reversed  the trees are those of a reduction: the order is that of the reversed flow, backwards
 Order order_of(const Network&, const std::vector<Tree>&, const std::vector<Piece>&,
-               std::vector<std::vector<uint32_t>> of_root, bool reversed);
+               const std::vector<double>& begins, bool reversed);
 
 }  // namespace chorale::synthesis
