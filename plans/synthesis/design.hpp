@@ -21,11 +21,11 @@ struct Stage {
 struct Design {
   std::string collective;    ///< as in Plan::collective
   uint32_t root = 0;         ///< of a broadcast
-  int64_t chunks = 1;        ///< chunk factor of the program
-  int64_t instances = 1;     ///< copies of each thread block
-  bool in_turns = false;     ///< a rank sends over one connection after the other, with the same thread block
+  int64_t chunks = 1;        ///< for each rank, or in all if there is a root
+  int64_t lanes = 1;         ///< parts of each chunk, which thread blocks of their own send and add
+  bool in_turns = false;     ///< a rank sends over one connection after the other, with the same thread blocks
   Stage up, down;            ///< an all-reduce has both
-  std::vector<std::vector<uint32_t>> ends;  ///< all-to-all: by tree, the rank where it ends
+  std::vector<uint32_t> ends;  ///< all-to-all: by tree, the rank where it ends
 };
 
 /// Records the program of a design.

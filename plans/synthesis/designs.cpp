@@ -124,7 +124,7 @@ Design Designer::of_paths(int64_t chunks) const {
       for (const uint32_t one : paths_->paths[at].connections) tree.over[network_.connections[one].to] = one;
       for (int64_t one = 0; one < tree.chunks; ++one)
         stage.pieces.push_back({uint32_t(stage.trees.size()), chunk++});
-      design.ends.push_back({first.to});
+      design.ends.push_back(first.to);
       stage.trees.push_back(std::move(tree));
     }
     begin = end;

@@ -24,7 +24,7 @@ constexpr std::string_view known[] = {"allgather", "allreduce",  "reducescatter"
 /// Holds how a design was made, so that the best can be made again.
 struct Candidate {
   std::string kind;
-  int64_t chunks = 0, instances = 0;  ///< 0: one of the other plans
+  int64_t chunks = 0, lanes = 0;  ///< 0: one of the other plans
   size_t other = 0;
   bool in_turns = false;
 };
@@ -103,17 +103,17 @@ class Search {
       if (over()) return;
       const std::optional<Design> design = designer.design(chunks);
       if (!design) continue;
-      for (const int64_t instances : {1, 2, 4, 8, 16, 32}) {
-        const double share = double(call_.bytes) / double(chunks * instances * (one_root ? 1 : network_->ranks));
-        if (share < 256 && chunks * instances > 1) break;  // thread blocks would have nearly nothing to do
+      for (const int64_t lanes : {1, 2, 4, 8, 16, 32}) {
+        const double share = double(call_.bytes) / double(chunks * lanes * (one_root ? 1 : network_->ranks));
+        if (share < 256 && chunks * lanes > 1) break;  // thread blocks would have nearly nothing to do
         for (const bool in_turns : {false, true})
-          if (!over()) try_design(*design, {kind, chunks, instances, 0, in_turns});
+          if (!over()) try_design(*design, {kind, chunks, lanes, 0, in_turns});
       }
     }
   }
 
   void try_design(Design design, const Candidate& candidate) {
-    design.instances = candidate.instances;
+    design.lanes = candidate.lanes;
     design.in_turns = candidate.in_turns;
     dsl::Program program = program_of(name_of(candidate), *network_, design);
     CompileOptions options = program.compile_options();
@@ -128,8 +128,8 @@ class Search {
   }
 
   std::string name_of(const Candidate& candidate) const {
-    return fmt::format("{}_{}{}_c{}_b{}", call_.collective, candidate.kind,
-                       candidate.in_turns ? "_in_turns" : "", candidate.chunks, candidate.instances);
+    return fmt::format("{}_{}{}_c{}_l{}", call_.collective, candidate.kind,
+                       candidate.in_turns ? "_in_turns" : "", candidate.chunks, candidate.lanes);
   }
 
   /// Simulates a plan. Returns true if it is the best so far.
@@ -159,7 +159,7 @@ class Search {
 
   /// Compiles and proves the best plan.
   void finish() {
-    if (best_->instances == 0) {
+    if (best_->lanes == 0) {
       found_.plan = others_[best_->other];
     } else {
       dsl::Program program = program_of(name_of(*best_), *network_, *best_design_);
