@@ -211,7 +211,7 @@ TEST(ShippedTopology, AnUnknownNameListsThem) {
   };
   EXPECT_EQ(message("swich:8"),
             "no topology and no file is called 'swich:8', did you mean 'switch'?: switch:N, ring:N, mesh:N, "
-            "pcie:N, hosts:HxG/K, fat_tree:N/O are shipped, and docs/topologies.md says how to write a file");
+            "pcie:N, hosts:HxG/K, fat_tree:N/O are shipped");
   EXPECT_EQ(message("switch"), "'switch' is no topology: switch:N is expected, where N is from 2 to 64");
   for (const char* const wrong :
        {"switch:1", "switch:65", "switch:8/2", "switch:", "switch:-4", "switch:8 ", "ring:2", "pcie:3",
