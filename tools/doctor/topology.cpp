@@ -29,7 +29,7 @@ using Kind = TopologyNode::Kind;
 
 // An H200 has 18 links of 26.562 GB/s, and a copy engine writes 384 GB/s to a peer (docs/simulation.md). The
 // rest are headers.
-constexpr double nvlink_part = 384 / (18 * 26.562);
+constexpr double h200_nvlink_gb_s = 26.562, nvlink_part = 384 / (18 * h200_nvlink_gb_s);
 // A packet of 128 to 256 bytes has about 24 bytes of headers, and some packets are for flow control.
 constexpr double pcie_part = 0.8;
 // Nothing on the machine says these: assumed.
@@ -103,8 +103,8 @@ ManagedGpu managed_gpu(const Nvml& nvml, void* device) {
   constexpr unsigned common_speed_mb_s = 90;  // NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON
   FieldValue speed{};
   speed.field = common_speed_mb_s;
-  if (nvml.fields(device, 1, &speed) == 0 && speed.error == 0)
-    gpu.nvlink_gb_s = nvlink_part * speed.number / 1e3;
+  const bool known = nvml.fields(device, 1, &speed) == 0 && speed.error == 0 && speed.number > 0;
+  gpu.nvlink_gb_s = nvlink_part * (known ? speed.number / 1e3 : h200_nvlink_gb_s);
   constexpr unsigned most_links = 36;
   for (unsigned link = 0; link < most_links; ++link) {
     int active = 0;
