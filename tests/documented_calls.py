@@ -41,6 +41,7 @@ CALLS = {
     ("docs/host-schedules.md", "schedule.token()"): "tokens",
     ("docs/hosts.md", "World::join"): "several_hosts",
     ("docs/simulation.md", "Simulator"): "simulate",
+    ("docs/topologies.md", "load_topology"): "topology",
     ("docs/traces.md", "config.trace"): "trace",
     ("docs/traces.md", "load_machine"): "compare",
     ("docs/tuning.md", "rank_order"): "rank_order",

@@ -125,7 +125,7 @@ std::string waits_text(const Comparison& comparison) {
 
 std::string text_of(const Comparison& comparison, const ComparedCall& of) {
   std::string text =
-      fmt::format("compared with the prediction for {}: launch {} of {}, {} bytes\n", of.machine.name,
+      fmt::format("compared with the prediction for {}: launch {} of {}, {} bytes\n", of.machine.title(),
                   comparison.launch, of.plan.name, format_bytes(of.measured.arguments.bytes));
   text += "  the launch: " + beside(us(comparison.measured_ns), us(comparison.predicted_ns)) + "\n";
   if (of.measured.in_a_row_us) {
@@ -153,7 +153,7 @@ std::string text_beside_prediction(const Plan& plan, const ProfiledCall& call,
                                     .spans = true},
                                    machine);
   } catch (const UsageError& refused) {
-    return fmt::format("nothing is predicted for {}: {}\n", machine.name, refused.what());
+    return fmt::format("nothing is predicted for {}: {}\n", machine.title(), refused.what());
   }
   return text_of(compare(plan, arguments.bytes, spans, clocks, predicted.spans),
                  {plan, call, machine, predicted.ns / 1e3});

@@ -1,5 +1,6 @@
 #include "tools/plans.hpp"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -11,6 +12,7 @@
 #include "chorale/shipped_name.hpp"
 #include "chorale/usage_error.hpp"
 #include "tools/command.hpp"
+#include "tools/completion.hpp"
 #include "tools/findings.hpp"
 #include "tools/run_options.hpp"
 #include "tools/schedule_options.hpp"
@@ -231,20 +233,37 @@ void keep_within(std::vector<NamedPlan>& plans, uint32_t most) {
                 "--max-blocks sets another limit");
 }
 
-Machine machine_of(const std::string& file) {
+Machine machine_of(const std::string& file, const std::string& topology) {
   std::filesystem::path path = file;
   if (file.empty())
     path = std::filesystem::path(shipped_folder()).parent_path() / "machines" / "nvidia_h200.json";
-  try {
-    return load_machine(path.string());
-  } catch (const UsageError& wrong) {
-    throw Failure(
-        Exit::command_wrong, wrong.what(),
-        "docs/simulation.md says what a machine file has; nvidia_h200.json beside the shipped plans is "
-        "one to begin with");
-  } catch (const std::runtime_error& unread) {
-    throw Failure(Exit::command_wrong, unread.what());
+  const auto read = [](const auto& load, const char* remedy) {
+    try {
+      return load();
+    } catch (const UsageError& wrong) {
+      throw Failure(Exit::command_wrong, wrong.what(), remedy);
+    } catch (const std::runtime_error& unread) {
+      throw Failure(Exit::command_wrong, unread.what());
+    }
+  };
+  Machine machine =
+      read([&] { return load_machine(path.string()); },
+           "docs/simulation.md says what a machine file has; nvidia_h200.json beside the shipped plans is "
+           "one to begin with");
+  if (!topology.empty()) {
+    machine.topology = read([&] { return load_topology(topology); },
+                            "docs/topologies.md says which topologies there are, and how to write one");
   }
+  return machine;
+}
+
+CLI::Option* declare_topology(CLI::App& app, std::string& value, const std::string& what) {
+  CLI::Option* const option = app.add_option("--topology", value, what)->type_name("NAME_OR_FILE");
+  suggest(option, [] {
+    const auto names = shipped_topologies();
+    return std::vector<std::string>(names.begin(), names.end());
+  });
+  return option;
 }
 
 }  // namespace chorale::tools

@@ -13,6 +13,12 @@
 #include "chorale/plan.hpp"
 #include "tools/programs.hpp"
 
+// The file includes no CLI11, see command.hpp.
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
 namespace chorale::tools {
 
 struct NamedPlan {
@@ -73,7 +79,11 @@ void keep_within(std::vector<NamedPlan>& plans, uint32_t most);
 
 /// Reads a machine's file.
 /// \param file  the file; empty: the NVIDIA H200's, beside the shipped plans
+/// \param topology  replaces that of the file: the name of a shipped one, or a file; empty: does not
 /// \throws Failure command_wrong
-Machine machine_of(const std::string& file);
+Machine machine_of(const std::string& file, const std::string& topology = "");
+
+/// Declares --topology, whose value is for machine_of().
+CLI::Option* declare_topology(CLI::App&, std::string& value, const std::string& what);
 
 }  // namespace chorale::tools

@@ -194,6 +194,8 @@ void ProfileOptions::declare(CLI::App& app, const std::string& what) {
                  "With --profile: print beside it the prediction for the machine of this file, see simulate")
       ->type_name("FILE")
       ->needs(wanted);
+  declare_topology(app, topology, "With --profile: predict for GPUs that are connected so, see simulate")
+      ->needs(wanted);
 }
 
 std::optional<Profiles> ProfileOptions::profiles(bool no_times) const {
@@ -203,7 +205,7 @@ std::optional<Profiles> ProfileOptions::profiles(bool no_times) const {
     throw Failure(Exit::command_wrong, "--profile prints times, and --no-times leaves them out",
                   "leave one out");
   std::optional<Machine> beside;
-  if (machine) beside = machine_of(*machine);
+  if (machine || !topology.empty()) beside = machine_of(machine.value_or(""), topology);
   profiles.emplace(std::move(beside));
   return profiles;
 }

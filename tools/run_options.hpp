@@ -55,10 +55,11 @@ Built built_for(const Wanted&, uint32_t ranks, const std::vector<std::string>& a
 /// \throws Failure plan_wrong after it has reported the findings
 Plan plan_for(const Wanted&, uint32_t ranks, const std::vector<std::string>& allow);
 
-/// Holds the options --profile and --machine.
+/// Holds the options --profile, --machine and --topology.
 struct ProfileOptions {
   bool profile = false;
   std::optional<std::string> machine;
+  std::string topology;
 
   /// Declares the options.
   /// \param what  the description of --profile
@@ -66,7 +67,7 @@ struct ProfileOptions {
 
   /// Returns the profiles; nothing if --profile was not given. Call it before long work.
   /// \param no_times  whether --no-times was given, which a profile contradicts
-  /// \throws Failure if the machine's file is not a machine
+  /// \throws Failure if the machine's file is not a machine, or there is no such topology
   std::optional<Profiles> profiles(bool no_times) const;
 };
 

@@ -150,11 +150,13 @@ py::dict facts(const PlanObject& self) {
 
 Simulation simulate_one(const PlanObject& self, uint64_t bytes, const std::string& dtype,
                         const std::optional<std::string>& packet, bool eager, bool spans,
-                        const std::string& machine) {
+                        const std::string& machine, const std::string& topology) {
   const SimulatedCall call{
       .bytes = bytes, .dtype = dtype_of(dtype), .packet = packet_of(packet), .eager = eager, .spans = spans};
   py::gil_scoped_release release;
-  return simulate(*self.plan, call, load_machine(machine));
+  Machine on = load_machine(machine);
+  if (!topology.empty()) on.topology = load_topology(topology);
+  return simulate(*self.plan, call, on);
 }
 
 /// Runs a plan once, with each rank on a thread.

@@ -72,6 +72,8 @@ Machine read(const Value& file) {
 
 }  // namespace
 
+std::string Machine::title() const { return topology.nodes.empty() ? name : name + ", " + topology.name; }
+
 Machine parse_machine(std::string_view text, const std::string& origin) {
   const Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) {

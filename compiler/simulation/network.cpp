@@ -37,8 +37,8 @@ class Fit {
     const bool mapped = !has_proxy(type);  // threads load from and store to the peer's memory
     if (mapped && here.host != there.host) {
       refuse(type, rank, peer,
-             fmt::format("{} and {} of topology '{}' are on different hosts: take a plan with port channels "
-                         "between hosts",
+             fmt::format("{} and {} of topology '{}' are on different hosts: connect ranks of different "
+                         "hosts by port channels",
                          here.name, there.name, topology_.name));
     }
     if (routes_.between(rank, peer).empty()) refuse_way(type, rank, peer, here, there);

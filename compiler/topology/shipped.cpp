@@ -232,10 +232,8 @@ Topology shipped(const std::string& name) {
       names.push_back(known.name);
       forms += (forms.empty() ? "" : ", ") + std::string(known.form);
     }
-    throw UsageError(
-        fmt::format("no topology and no file is called '{}'{}: {} are shipped, and docs/topologies.md says "
-                    "how to write a file",
-                    name, did_you_mean(name.substr(0, name.find(':')), names), forms));
+    throw UsageError(fmt::format("no topology and no file is called '{}'{}: {} are shipped", name,
+                                 did_you_mean(name.substr(0, name.find(':')), names), forms));
   }
   const size_t colon = name.find(':');
   const Numbers numbers =

@@ -61,7 +61,7 @@ class Preferences {
 
   double next(uint32_t connection) {
     const Connection& one = network_.connections[connection];
-    return 1e-4 / fastest_ / network_.ranks * (double(one.links.size()) + (one.port ? 4 : 0) + chance());
+    return 1e-4 / fastest_ / network_.ranks * (double(one.links.size()) + (one.port ? 7 : 3) + chance());
   }
 
  private:

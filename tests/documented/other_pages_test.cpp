@@ -81,6 +81,16 @@ TEST(TracesPage, AnExecutorTraces) {
   });
 }
 
+TEST(TopologiesPage, APlanRunsOnARing) {
+  const Folder here;
+  const Plan plan = make_plan("allgather_ring", 4);
+  testing::internal::CaptureStdout();
+#include "tests/documented/shown/topology.inc"
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "gpu0 -> gpu1 has 192 GB/s\n");
+  machine.topology = {};
+  EXPECT_NE(ns, chorale::simulate(plan, {.bytes = 1 << 20}, machine).ns);
+}
+
 /// The measured times are the predicted ones, except that everything takes three times as long.
 TEST(TracesPage, ALaunchIsComparedWithThePrediction) {
   const Folder here;

@@ -8,6 +8,7 @@
 #include "chorale/other_names.hpp"
 #include "tools/command.hpp"
 #include "tools/doctor/examination.hpp"
+#include "tools/doctor/topology.hpp"
 #include "tools/findings.hpp"
 #include "tools/programs.hpp"
 #include "tools/schedule_options.hpp"
@@ -18,6 +19,7 @@ namespace {
 struct DoctorArguments {
   std::string plan, bytes = "1M", dtype = "f32", backend, only, format = "text";
   uint32_t ranks = 0;
+  bool topology = false;
   ScheduleOptions schedule;
 };
 
@@ -60,7 +62,16 @@ Action command::doctor(CLI::App& app) {
   app.add_option("--format", options->format, "Form of the output; default text")
       ->check(one_of("format", {"text", "json"}))
       ->type_name("NAME");
+  app.add_flag("--topology", options->topology,
+               "Print how the GPUs here are connected, as JSON for simulate --topology")
+      ->excludes(plan)
+      ->excludes("--only")
+      ->excludes("--format");
   return [options] {
+    if (options->topology) {
+      print_topology();
+      return Exit::well;
+    }
     Examination found(options->format == "json");
     if (options->plan.empty()) {
       if (options->schedule.given())

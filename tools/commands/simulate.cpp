@@ -22,7 +22,7 @@ namespace {
 struct SimulateArguments {
   std::vector<std::string> what, allow;
   Wanted common;  ///< --set and --name
-  std::string bytes, machine, dtype = "f32", packet, format = "text", output = "-", trace;
+  std::string bytes, machine, topology, dtype = "f32", packet, format = "text", output = "-", trace;
   uint32_t ranks = 0;
   uint32_t max_blocks = 0;
   bool eager = false, all = false, profile = false;
@@ -75,13 +75,13 @@ std::string formatted(const SimulateArguments& options, const Predictions& of) {
 }
 
 Exit simulate_it(const SimulateArguments& options) {
-  std::vector<NamedFile> read{{"--machine", options.machine}};
+  std::vector<NamedFile> read{{"--machine", options.machine}, {"--topology", options.topology}};
   for (const std::string& what : options.what) read.push_back({"", what});
   keep_apart(read, {{"-o", options.output}, {"--trace", options.trace}});
   if (options.output != "-") need_writable(options.output);
   need_trace_file(options.trace);
   Predictions of;
-  of.machine = machine_of(options.machine);
+  of.machine = machine_of(options.machine, options.topology);
   of.dtype = carrier_of(options.dtype);
   of.packet = packet_form_of(options.packet);
   of.eager = options.eager;
@@ -131,6 +131,10 @@ Action command::simulate(CLI::App& app) {
       ->type_name("N");
   app.add_option("--machine", options->machine, "The machine's times and rates; default: an NVIDIA H200's")
       ->type_name("FILE");
+  declare_topology(
+      app, options->topology,
+      "How its GPUs are connected, such as ring:4 or hosts:2x8/8; default: as the machine's file says, "
+      "else behind one switch");
   app.add_option("--dtype", options->dtype, "Type of an element; default f32")
       ->transform(dtype_word())
       ->type_name("NAME");
@@ -158,9 +162,10 @@ Action command::simulate(CLI::App& app) {
   declare_quiet(app);
   app.footer(
       "It needs no GPU, and touches no data. Times are of one call of many in a row; algbw and busbw are\n"
-      "GB/s as nccl-tests define them, busy is of the busiest GPU's link and memory. docs/simulation.md "
-      "says\n"
-      "how far predictions were from measured times.");
+      "GB/s as nccl-tests define them, busy is of the busiest GPU's link and memory; with --topology, of "
+      "the\n"
+      "busiest link, which is named. docs/simulation.md says how far predictions were from measured times,\n"
+      "and docs/topologies.md how to write a topology.");
   return [options] { return simulate_it(*options); };
 }
 

@@ -34,7 +34,7 @@ struct ViewArguments {
   std::vector<std::string> what, trace, allow, time;
   Wanted common;  ///< --set and --name
   ScheduleOptions schedule;
-  std::string output, machine, bytes, dtype = "f32", packet;
+  std::string output, machine, topology, bytes, dtype = "f32", packet;
   uint32_t ranks = 0;
   bool eager = false, open = false;
 };
@@ -135,6 +135,10 @@ Picture picture_of_file(const ViewArguments& options, const std::string& what, c
     if (!trace.empty())
       throw Failure(Exit::command_wrong,
                     "--trace is for plans of thread blocks, and '" + plan.name + "' is a host schedule");
+    if (!machine.topology.nodes.empty())
+      throw Failure(Exit::command_wrong,
+                    "a topology is for plans of thread blocks, and '" + plan.name + "' is a host schedule",
+                    "leave --topology out, or take a machine without one");
     const schedule::Concrete made = unroll(plan, schedule_ranks(*plan.extension.schedule, options.ranks),
                                            options.schedule.params(plan), options.schedule.automatic());
     return picture_of_concrete(options, built, made, what, findings, machine);
@@ -186,12 +190,12 @@ Exit view_it(ViewArguments options) {
                   "the first --trace belongs to the first plan, the second to the second");
   if (options.open && options.output == "-")
     throw Failure(Exit::command_wrong, "--open needs a file", "name one by -o page.html");
-  std::vector<NamedFile> read{{"--machine", options.machine}};
+  std::vector<NamedFile> read{{"--machine", options.machine}, {"--topology", options.topology}};
   for (const std::string& what : options.what) read.push_back({"", what});
   for (const std::string& trace : options.trace) read.push_back({"--trace", trace});
   keep_apart(read, {{"-o", options.output}});
   need_writable(options.output);
-  const Machine machine = machine_of(options.machine);
+  const Machine machine = machine_of(options.machine, options.topology);
   std::vector<Picture> pictures;
   for (size_t at = 0; at < options.what.size(); ++at) {
     const std::string trace = at < options.trace.size() ? options.trace[at] : "";
@@ -230,6 +234,7 @@ Action command::view(CLI::App& app) {
       ->type_name("N");
   app.add_option("--machine", options->machine, "The machine for predicted times; default: an NVIDIA H200's")
       ->type_name("FILE");
+  declare_topology(app, options->topology, "How its GPUs are connected, see simulate");
   app.add_option("--dtype", options->dtype, "Type of an element; default f32")
       ->transform(dtype_word())
       ->type_name("NAME");

@@ -21,15 +21,22 @@ using Json = nlohmann::ordered_json;
 /// Holds the loads of the busiest link and memory.
 struct Busiest {
   double link = 0, memory = 0;
+  std::string name;  ///< of the link; "" without a topology
 };
 
-Busiest busiest(const Simulation& simulation) {
+Busiest busiest(const Simulation& simulation, const Topology& topology) {
   Busiest most;
   for (const LinkUse& use : simulation.links) {
     most.link = std::max({most.link, use.out_busy_ns, use.in_busy_ns});
     most.memory = std::max(most.memory, use.memory_busy_ns);
   }
-  return {100 * most.link / simulation.ns, 100 * most.memory / simulation.ns};
+  const std::vector<double>& links = simulation.topology_busy_ns;
+  if (!links.empty()) {
+    const auto found = std::max_element(links.begin(), links.end());
+    most.link = *found;
+    most.name = topology.link_name(uint32_t(found - links.begin()));
+  }
+  return {100 * most.link / simulation.ns, 100 * most.memory / simulation.ns, most.name};
 }
 
 struct Row {
@@ -53,7 +60,7 @@ Row row_of(const Predictions& of, const Prediction& one) {
           one.simulation.ns / 1e3,
           algorithm,
           algorithm * bus_factor(named.plan.collective, named.plan.ranks()),
-          busiest(one.simulation),
+          busiest(one.simulation, of.machine.topology),
           named.plan.thread_blocks(),
           of.fastest(one)};
 }
@@ -105,12 +112,14 @@ Json fields(const Predictions& of, const Prediction& one) {
   json["backend"] = "simulated";
   for (const char* const key : {"time_us", "algbw_gb_s", "busbw_gb_s", "link_busy", "memory_busy"})
     json[key] = nullptr;
+  if (!of.machine.topology.nodes.empty()) json["busiest_link"] = nullptr;
   if (one.refused.empty()) {
     json["time_us"] = rounded(row.us);
     json["algbw_gb_s"] = rounded(row.algorithm);
     json["busbw_gb_s"] = rounded(row.bus);
     json["link_busy"] = rounded(row.busy.link / 100);
     json["memory_busy"] = rounded(row.busy.memory / 100);
+    if (!row.busy.name.empty()) json["busiest_link"] = row.busy.name;
   }
   json["fastest"] = row.fastest;
   json["note"] = one.refused;
@@ -119,7 +128,8 @@ Json fields(const Predictions& of, const Prediction& one) {
 
 std::string plan_words(const Predictions& of, const Row& row) {
   const std::string_view form = packet_name(of, *row.plan, row.bytes);
-  return row.name + (form.empty() ? "" : ", " + std::string(form)) + (row.plan->inplace ? ", in place" : "");
+  return row.name + (form.empty() ? "" : ", " + std::string(form)) + (row.plan->inplace ? ", in place" : "") +
+         (row.busy.name.empty() ? "" : " [" + row.busy.name + "]");
 }
 
 }  // namespace
@@ -138,12 +148,14 @@ bool Predictions::fastest(const Prediction& one, bool of_collective) const {
 
 std::string text_table(const Predictions& of, const PredictionStyle& style) {
   std::string text =
-      fmt::format("# predicted for {}, {}, {}\n", of.machine.name,
+      fmt::format("# predicted for {}, {}, {}\n", of.machine.title(),
                   count(of.plans.front().plan.ranks(), "rank"), of.eager ? "eager" : "in a CUDA graph");
   const auto line = [&](const std::string& first, const auto&... words) {
     text += trimmed(fmt::format("{}{:>12}{:>14}{:>10}{:>11}{:>9}{:>9}{:>7}{:>7}{:>8}  {}", first, words...));
   };
-  line("#", "size", "count", "type", "time", "algbw", "busbw", "link", "memory", "blocks", "plan");
+  const bool topology = !of.machine.topology.nodes.empty();
+  line("#", "size", "count", "type", "time", "algbw", "busbw", "link", "memory", "blocks",
+       topology ? "plan [busiest link]" : "plan");
   line("#", "(B)", "(elements)", "", "(us)", "(GB/s)", "(GB/s)", "busy", "busy", "", "");
   const auto shrinks = [&](const NamedPlan& named) { return named.of_collective && !style.all; };
   const bool marks =
@@ -181,6 +193,7 @@ std::string csv(const Predictions& of) {
 std::string json(const Predictions& of) {
   Json whole;
   whole["machine"] = of.machine.name;
+  if (!of.machine.topology.nodes.empty()) whole["topology"] = of.machine.topology.name;
   whole["results"] = Json::array();
   for (const Prediction& one : of.all) whole["results"].push_back(fields(of, one));
   return json_text(whole, 2) + "\n";

@@ -236,15 +236,15 @@ Picture picture_of(const Plan& plan, const PlanView& view) {
   if (!spans.empty()) {
     add_times(first, spans, "predicted",
               "predicted for " + format_bytes(view.bytes) + " of " + std::string(dtype_name(view.dtype)) +
-                  " on " + view.machine->name,
+                  " on " + view.machine->title(),
               picture);
     picture.profiles["predicted"] = profile_json(profile(plan, arguments, spans, Clocks::one));
   }
   if (!view.measured.empty()) {
     add_times(first, view.measured, "measured", trace_title(view.trace_backend, view.trace_file), picture);
     if (view.trace_backend == "cpu" && !spans.empty())
-      picture.notes.push_back("the times were measured on the CPU and predicted for " + view.machine->name +
-                              ": compare what waits for what, not the times");
+      picture.notes.push_back("the times were measured on the CPU and predicted for " +
+                              view.machine->title() + ": compare what waits for what, not the times");
     const Clocks clocks = clocks_of(view.measured);
     if (clocks == Clocks::per_rank)
       picture.notes.push_back("the ranks of " + view.trace_file +

@@ -114,7 +114,7 @@ class Times(list):
         return _html.times(self)
 
 
-def simulate(self, bytes, *, dtype="f32", packet=None, eager=False, spans=False, machine=None):
+def simulate(self, bytes, *, dtype="f32", packet=None, eager=False, spans=False, machine=None, topology=None):
     """Predicts the time of the plan on a machine that you need not have (docs/simulation.md).
 
     bytes: size of the message, that of the input, and for all-gather that of the output. A list of sizes gives Times.
@@ -122,25 +122,30 @@ def simulate(self, bytes, *, dtype="f32", packet=None, eager=False, spans=False,
     eager: launches one by one; else in a CUDA graph.
     spans: whether Simulation.spans is wanted.
     machine: a machine file, or the name of a shipped one; default: "nvidia_h200".
+    topology: how its GPUs are connected (docs/topologies.md): a file, or a shipped name such as "ring:4"; default: as the
+        machine's file says.
 
-    Raises UsageError if the plan does not take the message, FileNotFoundError if there is no such machine.
+    Raises UsageError if the plan does not take the message, or if the topology does not connect its ranks; FileNotFoundError if
+    there is no such machine.
     """
     file = machine_file(machine)
+    topology = "" if topology is None else os.fspath(topology)
     if isinstance(bytes, str):
         raise TypeError(f"bytes takes a number or a list of numbers, not the text '{bytes}'; 1M is 1 << 20")
     if hasattr(bytes, "__iter__"):
-        return Times(self, [(size, self._simulate(size, dtype, packet, eager, False, file)) for size in bytes])
-    return self._simulate(bytes, dtype, packet, eager, spans, file)
+        return Times(self, [(size, self._simulate(size, dtype, packet, eager, False, file, topology)) for size in bytes])
+    return self._simulate(bytes, dtype, packet, eager, spans, file, topology)
 
 
-def view(self, path=None, *, bytes=None, dtype="f32", packet=None, eager=False, machine=None, allow=(), open=False):
+def view(self, path=None, *, bytes=None, dtype="f32", packet=None, eager=False, machine=None, topology=None, allow=(),
+         open=False):
     """Writes a page that shows the plan in a browser, and returns its path (docs/view.md).
 
     The page is one HTML file that needs no network. It shows when each operation runs and what it waits for, how the chunks
     move, and what is wrong with the plan.
 
     path: the file to write; default: the name of the plan, with ".html", in the current folder.
-    bytes, dtype, packet, eager, machine: the call whose times are predicted, as for simulate(); default: 1 MiB.
+    bytes, dtype, packet, eager, machine, topology: the call whose times are predicted, as for simulate(); default: 1 MiB.
     allow: proofs to leave out, by Finding.kind; "proofs" for all.
     open: whether to open the page in a browser.
 
@@ -150,6 +155,8 @@ def view(self, path=None, *, bytes=None, dtype="f32", packet=None, eager=False, 
         raise TypeError(f"allow takes a list of names, not the text '{allow}'; write allow=['{allow}']")
     path = os.path.abspath(os.fspath(path) if path is not None else f"{self.name}.html")
     options = ["--dtype", dtype, "--machine", machine_file(machine)]
+    if topology is not None:
+        options += ["--topology", os.fspath(topology)]
     if packet is not None:
         options += ["--packet", packet]
     if bytes is not None:

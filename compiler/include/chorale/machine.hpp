@@ -19,6 +19,9 @@ struct Machine {
 #include "chorale/machine.def"
   /// Says how the GPUs are connected. Without nodes, each GPU has one link to a switch that is never busy.
   Topology topology;
+
+  /// Returns the names of the machine and of its topology: "NVIDIA H200, ring:4".
+  std::string title() const;
 };
 
 /// Reads the text of a machine file:

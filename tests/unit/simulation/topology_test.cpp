@@ -182,13 +182,13 @@ TEST(SimulateTopology, RefusesPlansThatDoNotFit) {
   EXPECT_EQ(error(behind_a_switch(2)), "");
   EXPECT_EQ(error(two_hosts()),
             "plan 'two' has a memory channel from rank 0 to rank 1, but gpu0 and gpu1 of topology 'switch:2' "
-            "are on different hosts: take a plan with port channels between hosts");
+            "are on different hosts: connect ranks of different hosts by port channels");
   for (Gpu& gpu : plan.gpus)
     std::erase_if(gpu.channels,
                   [](const ChannelRecord& record) { return record.type == ChannelType::memory; });
   EXPECT_EQ(error(two_hosts()),
             "plan 'two' has a switch channel from rank 0 to rank 1, but gpu0 and gpu1 of topology 'switch:2' "
-            "are on different hosts: take a plan with port channels between hosts");
+            "are on different hosts: connect ranks of different hosts by port channels");
   Topology one_way = behind_a_switch(2);
   one_way.links.pop_back();  // from the switch to GPU 1
   EXPECT_EQ(

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "chorale/read_file.hpp"
 #include "chorale/usage_error.hpp"
 #include "tests/unit/message_of_error.hpp"
 #include "tests/unit/topology/random_topology.hpp"
@@ -50,6 +51,21 @@ TEST(TopologyFile, IsReadAsItWasWritten) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     const Topology random = test::random_topology(uint32_t(2 + seed % 9), seed);
     EXPECT_EQ(parse_topology(topology_text(random), "t.json"), random) << seed;
+  }
+}
+
+TEST(TopologyFile, ThePageHasOne) {
+  const std::string page = read_file(CHORALE_SOURCE_DIR "/docs/topologies.md");
+  const size_t begin = page.find("```json\n") + 8;
+  const Topology topology =
+      parse_topology(page.substr(begin, page.find("```", begin) - begin), "topologies.md");
+  EXPECT_EQ(topology.gpus().size(), 4u);
+  const Routes routes(topology);
+  EXPECT_EQ(routes.between(0, 3).size(), 3u);
+  // The page has all families.
+  for (const std::string_view name : shipped_topologies()) {
+    const std::string family = "| `" + std::string(name.substr(0, name.find(':') + 1));
+    EXPECT_NE(page.find(family), page.npos) << name;
   }
 }
 
@@ -211,7 +227,7 @@ TEST(ShippedTopology, AnUnknownNameListsThem) {
   };
   EXPECT_EQ(message("swich:8"),
             "no topology and no file is called 'swich:8', did you mean 'switch'?: switch:N, ring:N, mesh:N, "
-            "pcie:N, hosts:HxG/K, fat_tree:N/O are shipped, and docs/topologies.md says how to write a file");
+            "pcie:N, hosts:HxG/K, fat_tree:N/O are shipped");
   EXPECT_EQ(message("switch"), "'switch' is no topology: switch:N is expected, where N is from 2 to 64");
   for (const char* const wrong :
        {"switch:1", "switch:65", "switch:8/2", "switch:", "switch:-4", "switch:8 ", "ring:2", "pcie:3",
