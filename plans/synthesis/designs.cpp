@@ -74,6 +74,64 @@ double Designer::ns_per_byte() const {
   return trees_ ? trees_->ns_per_byte : paths_ ? paths_->ns_per_byte : 0;
 }
 
+int64_t Designer::whole(int64_t chunks) const { return has_one_root() ? chunks : chunks * network_.ranks; }
+
+size_t Designer::connections_used() const {
+  size_t used = 0;
+  if (trees_) {
+    for (const std::vector<double>& stage : trees_->of_connection)
+      used += size_t(std::count_if(stage.begin(), stage.end(), [](double amount) { return amount > 0; }));
+  }
+  return used;
+}
+
+/// Returns by connection how many chunks it may carry in a stage. Whole numbers are rounded up, so that there
+/// are trees.
+std::vector<int64_t> Designer::capacities(size_t stage, int64_t chunks, int64_t extra) const {
+  std::vector<int64_t> capacities;
+  for (const double amount : trees_->of_connection[stage]) {
+    const double exact = amount * double(whole(chunks));
+    capacities.push_back(amount > 0 ? int64_t(std::ceil(exact - 1e-3)) + extra : 0);
+  }
+  return capacities;
+}
+
+/// Returns the time of the busiest link, relative to what the busiest link needs without rounding.
+double Designer::worst_load(int64_t chunks) const {
+  double worst = 0;
+  for (size_t stage = 0; stage < stages_.size(); ++stage) {
+    const std::vector<int64_t> carried = capacities(stage, chunks, 0);
+    std::vector<double> load(network_.gb_s.size(), 0), exact(load);
+    for (size_t one = 0; one < carried.size(); ++one) {
+      for (const uint32_t link : network_.connections[one].links) {
+        load[link] += double(carried[one]) / double(whole(chunks)) / network_.gb_s[link];
+        exact[link] += trees_->of_connection[stage][one] / network_.gb_s[link];
+      }
+    }
+    worst = std::max(worst, *std::max_element(load.begin(), load.end()) /
+                                *std::max_element(exact.begin(), exact.end()));
+  }
+  return worst;
+}
+
+std::vector<int64_t> Designer::chunk_counts() const {
+  const int64_t most = has_one_root() ? 1024 : 128;
+  std::vector<int64_t> counts;
+  for (int64_t least = 1; least <= most; least *= 2) {
+    int64_t best = least;
+    double load = trees_ ? worst_load(least) : 1;
+    for (int64_t chunks = least + 1; trees_ && chunks < 2 * least && chunks <= most; ++chunks) {
+      const double other = worst_load(chunks);
+      if (other < load - 1e-3) {
+        load = other;
+        best = chunks;
+      }
+    }
+    counts.push_back(best);
+  }
+  return counts;
+}
+
 std::optional<Design> Designer::design(int64_t chunks) const {
   if (trees_) return of_trees(chunks);
   if (paths_) return of_paths(chunks);
@@ -82,19 +140,13 @@ std::optional<Design> Designer::design(int64_t chunks) const {
 
 std::optional<Design> Designer::of_trees(int64_t chunks) const {
   Design design{.collective = collective_, .root = root_, .chunks = chunks, .up = {}, .down = {}, .ends = {}};
-  const int64_t whole = has_one_root() ? chunks : chunks * network_.ranks;
-  const std::vector<int64_t> roots = shares_of(trees_->of_root, whole);
+  const std::vector<int64_t> roots = shares_of(trees_->of_root, whole(chunks));
   for (size_t at = 0; at < stages_.size(); ++at) {
     const bool up = stages_[at] == Way::up;
     Stage& stage = up ? design.up : design.down;
-    // Whole capacities are rounded up, so that there are trees if the roots' parts are not rounded up too.
-    // Otherwise a little more is allowed.
-    for (int64_t extra = 0; extra < 4 && stage.trees.empty(); ++extra) {
-      std::vector<int64_t> capacities;
-      for (const double amount : trees_->of_connection[at])
-        capacities.push_back(amount > 0 ? int64_t(std::ceil(amount * double(whole) - 1e-3)) + extra : 0);
-      stage.trees = pack_trees(network_, std::move(capacities), roots, up);
-    }
+    // Roots' parts are rounded too, so a little more may be needed.
+    for (int64_t extra = 0; extra < 4 && stage.trees.empty(); ++extra)
+      stage.trees = pack_trees(network_, capacities(at, chunks, extra), roots, up);
     if (stage.trees.empty()) return std::nullopt;
     stage.pieces = pieces_of(stage.trees, network_.ranks);
     std::vector<double> begins;

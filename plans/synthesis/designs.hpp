@@ -25,12 +25,22 @@ class Designer {
   /// Returns the least time of a byte of the message in the searched class; 0 if it was not solved.
   double ns_per_byte() const;
 
+  /// Returns how many connections carry anything; 0 if it was not solved.
+  size_t connections_used() const;
+
+  /// Returns numbers of chunks to try, each up to twice as large as the one before: those with which whole
+  /// chunks come closest to the solution.
+  std::vector<int64_t> chunk_counts() const;
+
   /// Returns a design with that many chunks, or none if no trees were found for it.
   std::optional<Design> design(int64_t chunks) const;
 
  private:
   std::optional<Design> of_trees(int64_t chunks) const;
   Design of_paths(int64_t chunks) const;
+  int64_t whole(int64_t chunks) const;
+  double worst_load(int64_t chunks) const;
+  std::vector<int64_t> capacities(size_t stage, int64_t chunks, int64_t extra) const;
   bool has_one_root() const;
 
   const Network& network_;

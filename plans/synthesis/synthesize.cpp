@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <limits>
+#include <map>
 #include <numeric>
 
 #include "chorale/byte_count.hpp"
@@ -21,12 +24,11 @@ using Clock = std::chrono::steady_clock;
 constexpr std::string_view known[] = {"allgather", "allreduce",  "reducescatter",
                                       "alltoall",  "broadcast", "reduce"};
 
-/// Holds how a design was made, so that the best can be made again.
-struct Candidate {
-  std::string kind;
-  int64_t chunks = 0, lanes = 0;  ///< 0: one of the other plans
-  size_t other = 0;
-  bool in_turns = false;
+/// Says how a design is made, so that the best can be made again.
+struct Recipe {
+  bool few = false, in_turns = false;
+  int64_t level = 0, lanes = 1;  ///< level: of Designer::chunk_counts()
+  auto operator<=>(const Recipe&) const = default;
 };
 
 /// A GPU runs at least this many thread blocks at once.
@@ -47,12 +49,14 @@ class Search {
     bound();
     for (size_t at = 0; at < others_.size() && !over(); ++at) try_other(at);
     for (const bool few : {true, false}) {
-      const Designer designer(*network_, call_.collective, call_.root, few, call_.seed,
-                              (call_.seconds - passed()) / 2);
-      found_.class_ns = designer.ns_per_byte() * double(call_.bytes);
-      if (designer.solved()) try_designs(designer, few ? "few" : "many");
+      designers_.push_back(solved(few));
+      counts_.push_back(designers_.back()->chunk_counts());
+      const double ns = designers_.back()->ns_per_byte() * double(call_.bytes);
+      if (ns > 0) found_.class_ns = found_.class_ns > 0 ? std::min(found_.class_ns, ns) : ns;
     }
-    if (!best_) throw UsageError(nothing_found());
+    for (const bool few : {true, false})
+      for (const bool in_turns : {false, true}) climb(few, in_turns);
+    if (std::isinf(best_ns_)) throw UsageError(nothing_found());
     finish();
     return std::move(found_);
   }
@@ -92,62 +96,124 @@ class Search {
   void try_other(size_t at) {
     const Plan& plan = others_[at];
     if (plan.collective != call_.collective || plan.ranks() != network_->ranks || plan.inplace) return;
-    take(plan, {"", 0, 0, at, false});
+    const double ns = simulated(plan);
+    if (better(ns)) best_other_ = at;
   }
 
-  void try_designs(const Designer& designer, const std::string& kind) {
-    const bool one_root = call_.collective == "broadcast" || call_.collective == "reduce";
-    const std::vector<int64_t> chunk_counts = one_root ? std::vector<int64_t>{1, 4, 16, 64, 256}
-                                                       : std::vector<int64_t>{1, 2, 4, 8, 16, 32};
-    for (const int64_t chunks : chunk_counts) {
-      if (over()) return;
-      const std::optional<Design> design = designer.design(chunks);
-      if (!design) continue;
-      for (const int64_t lanes : {1, 2, 4, 8, 16, 32}) {
-        const double share = double(call_.bytes) / double(chunks * lanes * (one_root ? 1 : network_->ranks));
-        if (share < 256 && chunks * lanes > 1) break;  // thread blocks would have nearly nothing to do
-        for (const bool in_turns : {false, true})
-          if (!over()) try_design(*design, {kind, chunks, lanes, 0, in_turns});
+  bool has_one_root() const { return call_.collective == "broadcast" || call_.collective == "reduce"; }
+
+  /// Solves the linear program. If few connections are wanted, it takes the best of several solutions.
+  std::unique_ptr<Designer> solved(bool few) const {
+    const double end = passed() + (call_.seconds - passed()) / 8;
+    std::unique_ptr<Designer> best;
+    for (uint64_t turn = 0; turn < (few ? 8 : 1) && (turn == 0 || passed() < end); ++turn) {
+      auto next = std::make_unique<Designer>(*network_, call_.collective, call_.root, few, call_.seed + turn,
+                                             (call_.seconds - passed()) / 4);
+      if (!best || !best->solved() || (next->solved() && next->connections_used() < best->connections_used()))
+        best = std::move(next);
+    }
+    return best;
+  }
+
+  /// Looks for the best numbers of chunks and lanes. It begins with guesses for long and for short messages, and
+  /// goes to a better neighbour as long as there is one.
+  void climb(bool few, bool in_turns) {
+    const double ranks = has_one_root() ? 1 : network_->ranks;
+    const std::vector<int64_t>& counts = counts_[few ? 0 : 1];
+    for (const double least_bytes : {double(1 << 20), double(16 << 10)}) {
+      Recipe at{few, in_turns, 0, 1};
+      const double parts = double(call_.bytes) / ranks / least_bytes;
+      while (at.lanes < 16 && double(2 * at.lanes) <= parts) at.lanes *= 2;
+      const int64_t highest = has_one_root() ? 6 : 3;
+      while (at.level < highest && double(counts[size_t(at.level + 1)] * at.lanes) <= parts) ++at.level;
+      double now = time_of(at);
+      for (bool moved = true; moved;) {
+        moved = false;
+        constexpr std::pair<int, int> neighbours[] = {{1, 0}, {0, 1}, {-1, 0}, {0, -1}, {1, -1}, {-1, 1}};
+        for (const auto& [level, lanes] : neighbours) {
+          Recipe next = at;
+          next.level += level;
+          next.lanes = lanes > 0 ? at.lanes * 2 : lanes < 0 ? at.lanes / 2 : at.lanes;
+          const double ns = time_of(next);
+          if (!(ns < now)) continue;
+          now = ns;
+          at = next;
+          moved = true;
+          break;
+        }
       }
     }
   }
 
-  void try_design(Design design, const Candidate& candidate) {
-    design.lanes = candidate.lanes;
-    design.in_turns = candidate.in_turns;
-    dsl::Program program = program_of(name_of(candidate), *network_, design);
-    CompileOptions options = program.compile_options();
+  /// Returns the predicted time of a recipe; infinity if it has no plan, or there is no time left.
+  double time_of(const Recipe& recipe) {
+    constexpr double none = std::numeric_limits<double>::infinity();
+    if (recipe.level < 0 || recipe.level >= int64_t(counts_[recipe.few ? 0 : 1].size())) return none;
+    if (recipe.lanes < 1 || recipe.lanes > 64) return none;
+    const int64_t parts = chunks(recipe) * recipe.lanes;
+    const double share = double(call_.bytes) / double(parts) / (has_one_root() ? 1 : network_->ranks);
+    if (share < 128 && parts > 1) return none;  // thread blocks would have nearly nothing to do
+    if (const auto known = tried_.find(recipe); known != tried_.end()) return known->second;
+    if (over()) return none;
+    return tried_[recipe] = time_of_new(recipe);
+  }
+
+  int64_t chunks(const Recipe& recipe) const { return counts_[recipe.few ? 0 : 1][size_t(recipe.level)]; }
+
+  double time_of_new(const Recipe& recipe) {
+    constexpr double none = std::numeric_limits<double>::infinity();
+    const std::optional<dsl::Program> program = program_for(recipe);
+    if (!program) return none;
+    CompileOptions options = program->compile_options();
     options.allow = {"deadlock", "races", "values", "replay"};  // the best one is proved
-    dsl::Compiled compiled = std::move(program).compile(options);
-    if (compiled.plan.thread_blocks() > most_blocks) return;
+    const dsl::Compiled compiled = program->compile(options);
     if (!compiled.ok()) {
-      found_.trials.push_back({name_of(candidate), 0, render(compiled.plan, compiled.diagnostics)});
-      return;
+      found_.trials.push_back({name_of(recipe), 0, render(compiled.plan, compiled.diagnostics)});
+      return none;
     }
-    if (take(compiled.plan, candidate)) best_design_ = std::move(design);
+    if (compiled.plan.thread_blocks() > most_blocks) return none;
+    const double ns = simulated(compiled.plan);
+    if (better(ns)) {
+      best_recipe_ = recipe;
+      best_other_.reset();
+    }
+    return ns;
   }
 
-  std::string name_of(const Candidate& candidate) const {
-    return fmt::format("{}_{}{}_c{}_l{}", call_.collective, candidate.kind,
-                       candidate.in_turns ? "_in_turns" : "", candidate.chunks, candidate.lanes);
+  std::optional<dsl::Program> program_for(const Recipe& recipe) {
+    const Designer& designer = *designers_[recipe.few ? 0 : 1];
+    const auto key = std::pair{recipe.few, recipe.level};
+    if (!designs_.contains(key)) designs_[key] = designer.design(chunks(recipe));
+    std::optional<Design>& design = designs_[key];
+    if (!design) return std::nullopt;
+    design->lanes = recipe.lanes;
+    design->in_turns = recipe.in_turns;
+    return program_of(name_of(recipe), *network_, *design);
   }
 
-  /// Simulates a plan. Returns true if it is the best so far.
-  bool take(const Plan& plan, const Candidate& candidate) {
+  std::string name_of(const Recipe& recipe) const {
+    return fmt::format("{}_{}{}_c{}_l{}", call_.collective, recipe.few ? "few" : "many",
+                       recipe.in_turns ? "_in_turns" : "", chunks(recipe), recipe.lanes);
+  }
+
+  /// Returns the predicted time of a plan, and lists it; infinity if the topology refuses it.
+  double simulated(const Plan& plan) {
     SynthesisTrial trial{plan.name, 0, {}};
     try {
       trial.ns = simulate(plan, {.bytes = call_.bytes, .dtype = call_.dtype}, machine_).ns;
     } catch (const UsageError& error) {
       trial.refused = error.what();
     }
-    const bool better = trial.refused.empty() && (!best_ || trial.ns < found_.ns);
-    if (better) {
-      found_.ns = trial.ns;
-      best_ = candidate;
-    }
-    found_.trials.push_back(std::move(trial));
-    if (progress_) progress_(best_ ? found_.ns : 0, std::min(1.0, passed() / call_.seconds));
-    return better;
+    found_.trials.push_back(trial);
+    return trial.refused.empty() ? trial.ns : std::numeric_limits<double>::infinity();
+  }
+
+  /// Returns true if the time is the best so far, and keeps it.
+  bool better(double ns) {
+    const bool best = ns < best_ns_;
+    if (best) best_ns_ = ns;
+    if (progress_) progress_(std::isinf(best_ns_) ? 0 : best_ns_, std::min(1.0, passed() / call_.seconds));
+    return best;
   }
 
   std::string nothing_found() const {
@@ -159,10 +225,11 @@ class Search {
 
   /// Compiles and proves the best plan.
   void finish() {
-    if (best_->lanes == 0) {
-      found_.plan = others_[best_->other];
+    found_.ns = best_ns_;
+    if (best_other_) {
+      found_.plan = others_[*best_other_];
     } else {
-      dsl::Program program = program_of(name_of(*best_), *network_, *best_design_);
+      dsl::Program program = *program_for(*best_recipe_);
       CompileOptions options = program.compile_options();
       options.certify = true;
       dsl::Compiled compiled = std::move(program).compile(options);
@@ -193,8 +260,13 @@ class Search {
   const std::unique_ptr<Network> network_;
   const Clock::time_point begun_ = Clock::now();
   Synthesis found_;
-  std::optional<Candidate> best_;
-  std::optional<Design> best_design_;
+  std::vector<std::unique_ptr<Designer>> designers_;  // for few connections, and for any number
+  std::vector<std::vector<int64_t>> counts_;          // of these designers
+  std::map<std::pair<bool, int64_t>, std::optional<Design>> designs_;  // by few and level
+  std::map<Recipe, double> tried_;
+  double best_ns_ = std::numeric_limits<double>::infinity();
+  std::optional<Recipe> best_recipe_;
+  std::optional<size_t> best_other_;
 };
 
 }  // namespace
