@@ -178,17 +178,15 @@ const Family families[] = {
     {"pcie", "pcie:N", "", 1, "N is even and from 2 to 64",
      [](const Numbers& n) { return in(n[0], 2, most_of_a_host) && n[0] % 2 == 0; }, pcie},
     {"hosts", "hosts:HxG/K", "x/", 2,
-     "H hosts, at least 2, have G GPUs each, up to 64, and K NICs, of which each serves as many GPUs; all "
-     "have at "
-     "most 4096 GPUs",
+     "H hosts, at least 2, have G GPUs each, up to 64, and K NICs, which share them evenly; all have at most "
+     "4096 GPUs",
      [](const Numbers& n) {
        return in(n[0], 2, max_topology_gpus) && in(n[1], 1, most_of_a_host) && in(n[2], 1, n[1]) &&
               n[1] % n[2] == 0 && n[0] * n[1] <= max_topology_gpus;
      },
      hosts},
     {"fat_tree", "fat_tree:N/O", "/", 1,
-     "N is a multiple of 8 from 16 to 4096, and the oversubscription O is from 1, which may be left out, to "
-     "64",
+     "N is a multiple of 8 from 16 to 4096, and the oversubscription O is from 1 to 64, or left out for 1",
      [](const Numbers& n) { return in(n[0], 16, max_topology_gpus) && n[0] % 8 == 0 && in(n[1], 1, 64); },
      fat_tree},
 };

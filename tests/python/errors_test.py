@@ -66,6 +66,8 @@ class Errors(unittest.TestCase):
             self.plan.check(allow=["nonsense"])
         with self.refused(FileNotFoundError, "my_machine", "nvidia_h200"):
             self.plan.simulate(1024, machine="my_machine")
+        with self.refused(chorale.UsageError, "'rin:4'", "did you mean 'ring'?"):
+            self.plan.simulate(1024, topology="rin:4")
         with self.refused(ValueError, "'float'", "f32"):
             self.plan.simulate(1024, dtype="float")
         with self.refused(ValueError, "'fp4'", "'fp8_e4m3', 'fp8_e5m2', 'int8'"):

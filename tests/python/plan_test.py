@@ -129,6 +129,16 @@ class Plans(unittest.TestCase):
         self.assertIn("1048576", str(times))
         self.assertIn("1048576", Html(times._repr_html_()).text)
 
+    def test_topology(self):
+        plan = ring()
+        self.assertEqual(plan.simulate(1 << 20, topology="switch:4").ns, plan.simulate(1 << 20).ns)
+        self.assertGreater(plan.simulate(1 << 20, topology="pcie:4").ns, plan.simulate(1 << 20).ns)
+        self.assertEqual(plan.simulate([1 << 20], topology="pcie:4")[0][1].ns, plan.simulate(1 << 20, topology="pcie:4").ns)
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "page.html"
+            plan.view(file, topology="pcie:4")
+            self.assertIn("pcie:4", file.read_text())
+
     def test_view(self):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "ring.html"

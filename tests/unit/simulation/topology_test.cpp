@@ -138,9 +138,18 @@ TEST(SimulateTopology, LatenciesAreAdded) {
   EXPECT_NEAR(ns_of(hop, machine), 830 + 1300, near);
 
   // A load waits for the request and the answer. Loads of one operation wait together.
-  Plan get = two_ranks();
-  add(block(get), Opcode::get, {at(1, 0)}, {in(0)}, {}, ChannelType::memory);
-  EXPECT_NEAR(ns_of(get, machine), 530 + 2000, near);
+  for (uint64_t loads : {1, 2}) {
+    Plan get = two_ranks();
+    std::vector<Operand> from, to;
+    for (uint64_t chunk = 0; chunk < loads; ++chunk) {
+      from.push_back(at(1, chunk));
+      to.push_back(in(chunk));
+    }
+    add(block(get), Opcode::get, from, to, {}, ChannelType::memory);
+    EXPECT_NEAR(ns_of(get, machine), 530 + double(loads) * 2000, near);
+    add(block(get), Opcode::get, from, to, {}, ChannelType::memory);
+    EXPECT_NEAR(ns_of(get, machine), 2 * (530 + double(loads) * 2000), near);
+  }
 
   Plan packets = two_ranks();
   packets.protocol = Protocol::LL;
