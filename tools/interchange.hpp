@@ -1,0 +1,17 @@
+/// \file
+/// Writes plans in the formats of other tools: docs/interchange.md.
+#pragma once
+
+#include <string>
+
+#include "chorale/plan.hpp"
+
+namespace chorale::tools {
+
+/// Returns the text of the MSCCL algorithm of a plan. The import reads it back and proves it first.
+/// \throws Failure plan_wrong if MSCCL cannot express the plan, or if the result is not right; the findings
+/// are
+///   reported
+std::string msccl_text(const Plan&);
+
+}  // namespace chorale::tools
