@@ -23,4 +23,9 @@ std::string msccl_text(const Plan& plan) {
   return text;
 }
 
+void write_chakra_files(const MessageGraph& graph, const std::string& prefix) {
+  for (uint32_t rank = 0; rank < graph.ranks.size(); ++rank)
+    write_output(prefix + "." + std::to_string(rank) + ".et", write_chakra(graph, rank));
+}
+
 }  // namespace chorale::tools

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "chorale/interchange.hpp"
 #include "chorale/plan.hpp"
 
 namespace chorale::tools {
@@ -13,5 +14,9 @@ namespace chorale::tools {
 /// are
 ///   reported
 std::string msccl_text(const Plan&);
+
+/// Writes the trace of rank R to PREFIX.R.et, for all ranks.
+/// \throws Failure command_wrong if a file cannot be written
+void write_chakra_files(const MessageGraph&, const std::string& prefix);
 
 }  // namespace chorale::tools

@@ -97,7 +97,7 @@ struct Attributes {
       if (reader.field == 1) name = reader.text;
       if (reader.field == 29) text = reader.text;
       // int32, int64, uint64 and bool
-      if (reader.field == 7 || reader.field == 9 || reader.field == 15 || reader.field == 27)
+      if (reader.field == 7 || reader.field == 9 || reader.field == 13 || reader.field == 27)
         number = reader.value;
     }
     if (number) numbers[name] = *number;

@@ -43,7 +43,7 @@ class Record {
 enum Value : uint32_t {
   int32_value = 7,
   int64_value = 9,
-  uint64_value = 15,
+  uint64_value = 13,
   bool_value = 27,
   string_value = 29
 };

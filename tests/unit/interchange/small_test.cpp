@@ -266,11 +266,16 @@ TEST(Goal, NumbersAtMost256ThreadBlocks) {
             "rank 0 has more than 256 thread blocks, and GOAL numbers 256 cpus");
 }
 
+/// Fields and types as in schema/protobuf/et_def.proto of Chakra. tests/interchange.py reads traces with that
+/// schema.
 TEST(Chakra, HasTheBytesOfTheSchema) {
   MessageGraph graph;
   graph.plan = "p";
   graph.ranks.resize(2);
   graph.ranks[1].resize(2);
+  graph.ranks[1][0].bytes = 200;
+  graph.ranks[1][0].operations = 5;
+  graph.ranks[1][0].ns = 2600;
   graph.ranks[1][1] = {.kind = GraphNode::Kind::send,
                        .name = "put",
                        .block = 2,
@@ -279,11 +284,18 @@ TEST(Chakra, HasTheBytesOfTheSchema) {
                        .bytes = 300,
                        .after = {0}};
   const std::string trace = write_chakra(graph, 1);
-  const std::string attribute = std::string("\x52\x0e\x0a\x09") + "comm_size" + "\x48\xac\x02";
-  EXPECT_NE(trace.find(attribute), trace.npos);
-  const std::string node =
-      std::string("\x08\x01\x12\x03") + "put" + "\x18\x05" + std::string("\x2a\x01\x00", 3);
-  EXPECT_NE(trace.find(node), trace.npos);
+  const auto has = [&](const std::string& bytes) { return trace.find(bytes) != trace.npos; };
+  EXPECT_TRUE(has(std::string("\x0a\x04") + "plan" + "\xea\x01\x01p"));              // string_val
+  EXPECT_TRUE(has(std::string("\x08\x01\x12\x03") + "put" + "\x18\x05"));            // id, name, type
+  EXPECT_TRUE(has(std::string("\x18\x05\x2a\x01\x00", 5)));                          // type, data_deps
+  EXPECT_TRUE(has(std::string("\x52\x0e\x0a\x09") + "comm_size" + "\x48\xac\x02"));  // int64_val
+  EXPECT_TRUE(has(std::string("\x0a\x08") + "comm_src" + "\x38\x01"));               // int32_val
+  EXPECT_TRUE(has(std::string("\x0a\x08") + "comm_dst" + std::string("\x38\x00", 2)));
+  EXPECT_TRUE(has(std::string("\x0a\x08") + "comm_tag" + "\x38\x03"));
+  EXPECT_TRUE(has(std::string("\x0a\x09") + "is_cpu_op" + std::string("\xd8\x01\x00", 3)));  // bool_val
+  EXPECT_TRUE(has(std::string("\x0a\x0b") + "tensor_size" + "\x68\xc8\x01"));                // uint64_val
+  EXPECT_TRUE(has(std::string("\x0a\x07") + "num_ops" + "\x48\x05"));
+  EXPECT_TRUE(has("\x18\x04\x38\x03"));  // type, duration_micros
   EXPECT_EQ(read_chakra({write_chakra(graph, 0), trace}), graph);
 }
 
