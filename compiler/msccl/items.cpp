@@ -95,7 +95,7 @@ class Lister {
       for (op_ = 0; op_ < block.ops.size(); ++op_) op(block, block.ops[op_]);
       for (const auto& [peer, puts] : pending_) {
         op_ = puts.front().second;
-        if (!puts.empty()) refuse("no signal follows this, so MSCCL has no step that receives it");
+        refuse("no signal follows this, so MSCCL has no step that receives it");
       }
     }
     semaphores();
