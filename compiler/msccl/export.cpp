@@ -127,8 +127,8 @@ void number_channels(const std::vector<RankItems>& ranks, Algorithm& algorithm, 
       for (const auto& [number, other] : groups) {
         if (other != own) continue;
         Report("export", out)
-            .add(OpPlace{rank, id, block.items.front().op},
-                 "thread block " + std::to_string(id) + " of rank " + std::to_string(rank) +
+            .add(OpPlace{rank, block.origin, block.items.front().op},
+                 "thread block " + std::to_string(block.origin) + " of rank " + std::to_string(rank) +
                      " sends to rank " + std::to_string(block.send) +
                      ", as another one of the same connected thread blocks does, and all of these have one "
                      "channel number in MSCCL");
@@ -186,8 +186,9 @@ std::string export_msccl_xml(const Plan& plan, Diagnostics& out) {
   Report report("export", found);
   msccl::Algorithm algorithm;
   msccl::describe(plan, algorithm, report);
-  const std::vector<msccl::RankItems> items = msccl::list_items(plan, found);
+  std::vector<msccl::RankItems> items = msccl::list_items(plan, found);
   if (found.empty()) {
+    msccl::split_blocks(items);
     algorithm.gpus.resize(plan.gpus.size());
     for (uint32_t rank = 0; rank < plan.gpus.size(); ++rank)
       msccl::make_steps(items[rank], plan, rank, algorithm, found);

@@ -21,14 +21,17 @@ struct Item {
   Region source, other, destination;  ///< reduce: destination = source + other; receive: only destination
   uint32_t event = 0;                 ///< release, acquire: below RankItems::events
   uint32_t op = 0;                    ///< the position of the operation in its thread block
+  /// Send, receive: the other rank, and which channel to it: the first, the second and so on.
+  uint32_t peer = 0, channel = 0;
+  uint32_t sender = 0;  ///< receive: the thread block of the peer that sends
 };
 
 struct BlockItems {
   std::vector<Item> items;
-  int64_t send = -1, receive = -1;  ///< peers; -1: none
-  /// Say which channel to the peer, and which one from it: the first, the second and so on.
-  uint32_t send_channel = 0, receive_channel = 0;
-  uint32_t sender = 0;  ///< the thread block of the peer `receive` that sends
+  uint32_t origin = 0;              ///< the position of the plan's thread block
+  int64_t send = -1, receive = -1;  ///< set by split_blocks(), as the next two: peers; -1: none
+  uint32_t send_channel = 0;        ///< as Item::channel
+  uint32_t sender = 0;              ///< the thread block of the peer `receive` that sends
 };
 
 struct RankItems {
@@ -38,6 +41,11 @@ struct RankItems {
 
 /// Lists what all thread blocks do, by rank. Reports each operation that MSCCL has no step for.
 std::vector<RankItems> list_items(const Plan&, Diagnostics&);
+
+/// Makes several thread blocks of each one that sends to several peers, or receives from several: one for
+/// each peer. They wait for each other where the order of the items matters. Sends before receives may be in
+/// any order.
+void split_blocks(std::vector<RankItems>&);
 
 /// Makes the steps of a gpu. A message that only waits in scratch for one operation is received by that
 /// operation, and its place in scratch is left out of AlgorithmGpu::said_scratch.

@@ -71,6 +71,12 @@ class Lister {
   }
 
  private:
+  struct Pending {
+    PutData data;
+    uint32_t op = 0;
+    size_t item = 0;
+  };
+
   const Gpu& gpu() const { return plan_.gpus[rank_]; }
   OpPlace here() const { return {rank_, block_, op_}; }
   /// Reports an operation. A call that many ranks make is reported once.
@@ -91,10 +97,11 @@ class Lister {
     });
     for (block_ = 0; block_ < gpu().threadblocks.size(); ++block_) {
       pending_.clear();
+      ranks_[rank_].blocks[block_].origin = block_;
       const ThreadBlock& block = gpu().threadblocks[block_];
       for (op_ = 0; op_ < block.ops.size(); ++op_) op(block, block.ops[op_]);
       for (const auto& [peer, puts] : pending_) {
-        op_ = puts.front().second;
+        op_ = puts.front().op;
         refuse("no signal follows this, so MSCCL has no step that receives it");
       }
     }
@@ -126,10 +133,12 @@ class Lister {
         post(channel(block, op, id), row.has(Role::Post));
       } else if (row.has_any(await_roles)) {
         ChannelUse& of = use_[rank_][channel(block, op, id)];
-        of.awaits.push_back({block_, op_, ranks_[rank_].blocks[block_].items.size()});
+        of.awaits.push_back({block_, op_, items().size()});
       }
     }
   }
+
+  std::vector<Item>& items() { return ranks_[rank_].blocks[block_].items; }
 
   static Region place(const Operand& operand) {
     return {BufferKind(operand.ref), operand.index, operand.size};
@@ -142,12 +151,12 @@ class Lister {
     item.other = other;
     item.destination = destination;
     item.op = op_;
-    return ranks_[rank_].blocks[block_].items.emplace_back(item);
+    return items().emplace_back(item);
   }
   /// Adds an item for an event, which is set later, and returns its position.
   size_t item(bool release) {
     add(release ? Item::Kind::release : Item::Kind::acquire, {}, {}, {});
-    return ranks_[rank_].blocks[block_].items.size() - 1;
+    return items().size() - 1;
   }
 
   void reduce(const ThreadBlock& block, const Op& op) {
@@ -166,7 +175,8 @@ class Lister {
       const RemoteBuffer& remote = *remote_buffer(gpu(), block, op.via, to[k].ref);
       const Region from = place(sum ? block.dests(op)[0] : block.sources(op)[k]);
       add(Item::Kind::send, from, {}, {remote.buffer, to[k].index, to[k].size});
-      pending_[remote.rank].push_back({{from, {remote.buffer, to[k].index, to[k].size}}, op_});
+      pending_[remote.rank].push_back(
+          {{from, {remote.buffer, to[k].index, to[k].size}}, op_, items().size() - 1});
       if (shape(op.code).has(Role::Post)) post(channel(block, op, block.op_ids(op)[k]), true);
     }
   }
@@ -185,21 +195,12 @@ class Lister {
     const uint32_t peer = ends_[rank_].peers[key.type][key.id];
     const auto found = publishes ? pending_.find(peer) : pending_.end();
     if (found == pending_.end()) return;
-    for (const auto& [message, put] : found->second) made.messages.push_back(message);
-    pending_.erase(found);
-    BlockItems& block = ranks_[rank_].blocks[block_];
-    const uint32_t number = number_of(rank_, key);
-    if (block.send >= 0 && (block.send != peer || block.send_channel != number)) {
-      refuse("thread block " + std::to_string(block_) + " of rank " + std::to_string(rank_) + " sends " +
-                 (block.send == peer
-                      ? "on two channels to rank " + std::to_string(peer)
-                      : "to rank " + std::to_string(block.send) + " and to rank " + std::to_string(peer)) +
-                 ", and a thread block of MSCCL sends to one peer on one channel",
-             "use a thread block for each peer");
-      return;
+    for (const Pending& put : found->second) {
+      made.messages.push_back(put.data);
+      items()[put.item].peer = peer;
+      items()[put.item].channel = number_of(rank_, key);
     }
-    block.send = peer;
-    block.send_channel = number;
+    pending_.erase(found);
   }
 
   /// Returns how many channels to the same peer come before this one, over all types.
@@ -280,6 +281,7 @@ class Lister {
       if (there == use_[peer].end()) continue;
       const std::vector<ChannelUse::Post>& posts = there->second.posts;
       const ChannelUse::Post* first = nullptr;
+      const ChannelUse::Await* first_await = nullptr;
       for (size_t k = 0; k < std::min(posts.size(), use.awaits.size()); ++k) {
         if (posts[k].messages.empty()) continue;
         const ChannelUse::Await& await = use.awaits[k];
@@ -290,27 +292,22 @@ class Lister {
                  " of rank " + std::to_string(peer) + " send on one channel, and MSCCL takes one of them");
           return;
         }
-        first = &posts[k];
-        BlockItems& block = ranks_[rank_].blocks[block_];
-        const uint32_t number = number_of(peer, {key.type, mate});
-        if (block.receive >= 0 && (block.receive != peer || block.receive_channel != number)) {
-          refuse("thread block " + std::to_string(block_) + " of rank " + std::to_string(rank_) +
-                     " receives " +
-                     (block.receive == peer ? "on two channels from rank " + std::to_string(peer)
-                                            : "from rank " + std::to_string(block.receive) +
-                                                  " and from rank " + std::to_string(peer)) +
-                     ", and a thread block of MSCCL receives from one peer on one channel",
-                 "use a thread block for each peer");
+        if (first_await && first_await->block != await.block) {
+          refuse("thread blocks " + std::to_string(first_await->block) + " and " +
+                 std::to_string(await.block) + " of rank " + std::to_string(rank_) +
+                 " receive on one channel, and MSCCL takes one of them");
           return;
         }
-        block.receive = peer;
-        block.receive_channel = number;
-        block.sender = posts[k].block;
+        first = &posts[k];
+        first_await = &await;
         for (const PutData& message : posts[k].messages) {
           Item item;
           item.kind = Item::Kind::receive;
           item.destination = message.destination;
           item.op = op_;
+          item.peer = peer;
+          item.channel = number_of(peer, {key.type, mate});
+          item.sender = posts[k].block;
           received[block_].push_back({await.item, item});
         }
       }
@@ -337,8 +334,8 @@ class Lister {
   std::set<std::pair<uint32_t, std::string>> refused_;  // by author's line and text
   std::vector<std::map<ChannelKey, ChannelUse>> use_;   // by rank
   uint32_t rank_ = 0, block_ = 0, op_ = 0;
-  // Of the current thread block: puts that no signal has followed yet, by peer, with their operations.
-  std::map<uint32_t, std::vector<std::pair<PutData, uint32_t>>> pending_;
+  // Of the current thread block: puts that no signal has followed yet, by peer.
+  std::map<uint32_t, std::vector<Pending>> pending_;
   // Of the current rank:
   std::vector<std::vector<SemaphoreUse>> semaphores_;
   std::map<uint32_t, std::vector<uint32_t>> members_;                      // by barrier: thread blocks

@@ -160,7 +160,7 @@ class StepMaker {
     if (memory(item.source) == memory(to)) return add("re", item.other, to, to.size);
     if (memory(item.other) == memory(to)) return add("re", item.source, to, to.size);
     if (overlap(item.source, to) || overlap(item.other, to)) {
-      report_.add(OpPlace{rank_, block_, item.op},
+      report_.add(OpPlace{rank_, items_.blocks[block_].origin, item.op},
                   "the result overlaps a part of an addend, and a step of MSCCL adds whole chunks to its "
                   "destination");
       return;
@@ -192,7 +192,7 @@ class StepMaker {
     for (const auto& [step, acquired] : waits_[block_]) {
       const std::optional<StepRef>& of = released_[acquired.event];
       if (!of) {
-        report_.add(OpPlace{rank_, block_, acquired.op}, "nothing releases this");
+        report_.add(OpPlace{rank_, items_.blocks[block_].origin, acquired.op}, "nothing releases this");
       } else if (of->block != block_) {
         gpu_.blocks[block_].steps[step].waits_for = {*of};
       }

@@ -23,7 +23,7 @@ SIZES = "4K,100064"
 MUTANTS = 6  # for each algorithm and kind of mistake
 LIMIT_S = 300
 # Maps shipped plans that MSCCL can express to types of steps that their files must have.
-EXPORTED = {"allgather_ring_4": "r rcs s", "allreduce_ring_8": "r rcs rrcs", "allreduce_staged_2": "r rrcs s",
+EXPORTED = {"allgather_direct_4": "cpy r s", "allreduce_staged_4": "r re s", "alltoall_in_turns_4": "cpy r s", "allgather_ring_4": "r rcs s", "allreduce_ring_8": "r rcs rrcs", "allreduce_staged_2": "r rrcs s",
             "alltoall_by_peer_4": "cpy r s", "broadcast_ring_4": "r rcs s", "reducescatter_staged_2": "rrc s"}
 # The export writes no <copy>, and joins steps that these files have apart.
 OTHER_TYPES = "copied_"
