@@ -176,6 +176,16 @@ MessageGraph read_chakra(const std::vector<std::string>& traces) {
       const auto plan = attributes.texts.find("plan");
       if (plan != attributes.texts.end()) graph.plan = plan->second;
     }
+    const std::vector<GraphNode>& nodes = graph.ranks[rank];
+    for (size_t id = 0; id < nodes.size(); ++id) {
+      if (!nodes[id].after.empty() && nodes[id].after.back() >= nodes.size())
+        trace.fail("node " + std::to_string(id) + " waits for node " +
+                   std::to_string(nodes[id].after.back()) + ", and there are " +
+                   std::to_string(nodes.size()));
+      if (nodes[id].peer >= traces.size())
+        trace.fail("node " + std::to_string(id) + " has a message of rank " + std::to_string(nodes[id].peer) +
+                   ", and there are " + std::to_string(traces.size()));
+    }
   }
   return graph;
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "chorale/interchange.hpp"
+#include "chorale/limits.hpp"
 #include "chorale/usage_error.hpp"
 
 namespace chorale {
@@ -23,7 +24,9 @@ class GoalReader {
     while (next_line()) {
       if (word().empty()) continue;
       if (take("num_ranks")) {
-        graph_.ranks.resize(number<uint32_t>("a number of ranks"));
+        const auto ranks = number<uint32_t>("a number of ranks");
+        expect(ranks <= max_ranks, "at most " + std::to_string(max_ranks) + " ranks before this");
+        graph_.ranks.resize(ranks);
       } else if (take("rank")) {
         begin_rank();
       } else if (take("}")) {
@@ -126,6 +129,7 @@ class GoalReader {
       expect(take("b"), "'b'");
       expect(take(node.kind == GraphNode::Kind::send ? "to" : "from"), "'to' or 'from'");
       node.peer = number<uint32_t>("a rank");
+      expect(node.peer < graph_.ranks.size(), "a rank below num_ranks before this");
       if (take("tag")) node.tag = number<uint32_t>("a tag");
     }
     if (take("cpu")) node.block = number<uint32_t>("a cpu");

@@ -252,6 +252,10 @@ TEST(Goal, NamesTheLineThatIsWrong) {
             "GOAL, line 4: expected a label that is not in use, but it is 'calc 1'");
   EXPECT_EQ(wrong("num_ranks 1\nrank 0 {\nl2: calc 1 2\n}\n"),
             "GOAL, line 3: expected the end of the line, but it is '2'");
+  EXPECT_EQ(wrong("num_ranks 4000000000\n"),
+            "GOAL, line 1: expected at most 65536 ranks before this, but the line ends");
+  EXPECT_EQ(wrong("num_ranks 1\nrank 0 {\nsend 8b to 1\n}\n"),
+            "GOAL, line 3: expected a rank below num_ranks before this, but the line ends");
   EXPECT_EQ(wrong("num_ranks 1\nrank 0 {\n"), "GOAL, line 2: expected '}', but the line ends");
 }
 
@@ -314,6 +318,15 @@ TEST(Chakra, NamesTheByteThatIsWrong) {
             "the trace of rank 0 is wrong at byte 6: the node has no attribute 'comm_size'");
   EXPECT_EQ(wrong(metadata + "\x02\x08\x07"),
             "the trace of rank 0 is wrong at byte 6: node 7 is at the place of node 0");
+  EXPECT_EQ(wrong(metadata + "\x05\x18\x04\x2a\x01\x01"),
+            "the trace of rank 0 is wrong at byte 9: node 0 waits for node 1, and there are 1");
+  MessageGraph graph;
+  graph.ranks.resize(1);
+  graph.ranks[0].resize(1);
+  graph.ranks[0][0].kind = GraphNode::Kind::send;
+  graph.ranks[0][0].peer = 3;
+  EXPECT_NE(wrong(write_chakra(graph, 0)).find("node 0 has a message of rank 3, and there are 1"),
+            std::string::npos);
   EXPECT_EQ(wrong(metadata + "\x01\x0b"),
             "the trace of rank 0 is wrong at byte 5: a field has the wire type 3");
 }
