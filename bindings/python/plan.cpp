@@ -13,10 +13,12 @@
 #include "arrays.hpp"
 #include "chorale/collective.hpp"
 #include "chorale/executor.hpp"
+#include "chorale/interchange.hpp"
 #include "chorale/json.hpp"
 #include "chorale/layout.hpp"
 #include "chorale/machine.hpp"
 #include "chorale/make_plan.hpp"
+#include "chorale/msccl_xml.hpp"
 #include "chorale/renderer.hpp"
 #include "chorale/simulate.hpp"
 #include "chorale/world.hpp"
@@ -157,6 +159,50 @@ Simulation simulate_one(const PlanObject& self, uint64_t bytes, const std::strin
   Machine on = load_machine(machine);
   if (!topology.empty()) on.topology = load_topology(topology);
   return simulate(*self.plan, call, on);
+}
+
+/// Exports a plan, imports the result and proves it.
+std::string to_msccl_xml(const PlanObject& self) {
+  PlanFindings findings;
+  std::string text;
+  {
+    py::gil_scoped_release release;
+    Diagnostics found = chorale::check(*self.plan);
+    if (found.empty()) text = export_msccl_xml(*self.plan, found);
+    if (found.empty()) {
+      auto imported = std::make_shared<Plan>(import_msccl_xml(text, "algorithm.xml", found));
+      if (found.empty()) found = chorale::compile(*imported);
+      findings = explained(imported, found);
+    } else {
+      findings = explained(self.plan, found);
+    }
+  }
+  if (!findings.empty()) raise(findings);
+  return text;
+}
+
+MessageGraph graph_of(const PlanObject& self, uint64_t bytes, const std::string& dtype,
+                      const std::optional<std::string>& packet, const std::optional<std::string>& machine) {
+  const SimulatedCall call{.bytes = bytes, .dtype = dtype_of(dtype), .packet = packet_of(packet)};
+  const Diagnostics found = chorale::check(*self.plan);
+  if (!found.empty()) raise(explained(self.plan, found));
+  py::gil_scoped_release release;
+  const std::optional<Machine> of = machine ? std::optional(load_machine(*machine)) : std::nullopt;
+  return message_graph(*self.plan, call, of ? &*of : nullptr);
+}
+
+std::string to_goal(const PlanObject& self, uint64_t bytes, const std::string& dtype,
+                    const std::optional<std::string>& packet, const std::optional<std::string>& machine) {
+  return write_goal(graph_of(self, bytes, dtype, packet, machine));
+}
+
+py::list to_chakra(const PlanObject& self, uint64_t bytes, const std::string& dtype,
+                   const std::optional<std::string>& packet, const std::optional<std::string>& machine) {
+  const MessageGraph graph = graph_of(self, bytes, dtype, packet, machine);
+  py::list traces;
+  for (uint32_t rank = 0; rank < graph.ranks.size(); ++rank)
+    traces.append(py::bytes(write_chakra(graph, rank)));
+  return traces;
 }
 
 /// Runs a plan once, with each rank on a thread.
@@ -346,6 +392,10 @@ void declare_plan(py::module_& module) {
           },
           "Returns the bytes of a plan file in CBOR.")
       .def(
+          "to_msccl_xml", &to_msccl_xml,
+          "Returns the plan as an algorithm of MSCCL, which is proved first (docs/interchange.md).\n\nRaises "
+          "FindingsError if MSCCL cannot express the plan.")
+      .def(
           "message_sizes",
           [](const PlanObject& self, uint64_t bytes, const std::string& dtype) {
             const MessageSizes sizes = message_sizes(*self.plan, bytes, dtype_of(dtype));
@@ -359,6 +409,8 @@ void declare_plan(py::module_& module) {
           "_counts_output",
           [](const PlanObject& self) { return collective_info(self.plan->collective).counts_output(); })
       .def("_simulate", &simulate_one)
+      .def("_to_goal", &to_goal)
+      .def("_to_chakra", &to_chakra)
       .def("_run", &run)
       .def("__repr__", [](const PlanObject& self) {
         return fmt::format("<chorale.Plan '{}': {}>", self.plan->name, tools::headline(*self.plan));

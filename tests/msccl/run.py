@@ -5,6 +5,9 @@ file: run.py <chorale>
 The mistakes are: a dependency that is left out, an offset that is changed to another one, and a step that becomes a
 nop. A mistake that changes nothing, such as leaving out a dependency that others imply, must leave an algorithm that
 runs.
+
+Each right algorithm is also exported, and imported again: the plan must be the same, and the steps must be of the same
+types. Shipped plans whose programs know nothing of MSCCL are exported too, and what is imported must run.
 """
 import concurrent.futures
 import pathlib
@@ -19,6 +22,11 @@ from algorithms import ALGORITHMS
 SIZES = "4K,100064"
 MUTANTS = 6  # for each algorithm and kind of mistake
 LIMIT_S = 300
+# Maps shipped plans that MSCCL can express to types of steps that their files must have.
+EXPORTED = {"allgather_direct_4": "cpy r s", "allreduce_staged_4": "r re s", "alltoall_in_turns_4": "cpy r s", "allgather_ring_4": "r rcs s", "allreduce_ring_8": "r rcs rrcs", "allreduce_staged_2": "r rrcs s",
+            "alltoall_by_peer_4": "cpy r s", "broadcast_ring_4": "r rcs s", "reducescatter_staged_2": "rrc s"}
+# The export writes no <copy>, and joins steps that these files have apart.
+OTHER_TYPES = "copied_"
 
 
 def run(*words):
@@ -38,7 +46,35 @@ def right(chorale, name, ranks, folder):
         done = run(chorale, *map(str, words))
         if done.returncode:
             return f"{name} of {ranks} ranks: {words[0]} ends with {done.returncode}\n{done.stdout}{done.stderr}"
+    return exported(chorale, name, ranks, file, plan)
+
+
+def types(file):
+    return sorted(re.findall(r' type="(\w+)"', file.read_text()))
+
+
+def exported(chorale, name, ranks, file, plan):
+    back, again = file.with_suffix(".back.xml"), file.with_suffix(".again.json")
+    for words in (["convert", plan, "--to", "msccl-xml", "-o", back], ["import", back, "-o", again],
+                  ["diff", plan, again, "--canonical"]):
+        done = run(chorale, *map(str, words))
+        if done.returncode:
+            return f"{name} of {ranks} ranks, exported: {words[0]} ends with {done.returncode}\n{done.stdout}{done.stderr}"
+    if not name.startswith(OTHER_TYPES) and types(file) != types(back):
+        return f"{name} of {ranks} ranks, exported: its steps are of other types"
     return ""
+
+
+def shipped(chorale, name, folder):
+    back, again = folder / f"{name}.xml", folder / f"{name}.json"
+    plan = pathlib.Path(__file__).resolve().parents[2] / "plans" / "shipped" / f"{name}.json"
+    for words in (["convert", plan, "--to", "msccl-xml", "-o", back], ["import", back, "-o", again],
+                  ["run", again, "--bytes", SIZES, "--no-times"], ["run", again, "--adversarial", "--schedules", "20"]):
+        done = run(chorale, *map(str, words))
+        if done.returncode:
+            return f"{name}, exported: {words[0]} ends with {done.returncode}\n{done.stdout}{done.stderr}"
+    missing = set(EXPORTED[name].split()) - set(types(back))
+    return f"{name}, exported: no step is of type {', '.join(sorted(missing))}" if missing else ""
 
 
 def without_dependency(step):
@@ -101,6 +137,7 @@ def main():
         for algorithm in ALGORITHMS:
             jobs += [pool.submit(right, chorale, algorithm, ranks, folder) for ranks in (2, 4, 8)]
             jobs.append(pool.submit(wrong, chorale, algorithm, 4, folder, counts))
+        jobs += [pool.submit(shipped, chorale, name, folder) for name in EXPORTED]
         complaints = [job.result() for job in jobs if job.result()]
     print(*complaints, sep="\n")
     for kind, (found, harmless) in sorted(counts.items()):

@@ -139,6 +139,29 @@ class Plans(unittest.TestCase):
             plan.view(file, topology="pcie:4")
             self.assertIn("pcie:4", file.read_text())
 
+    def test_interchange(self):
+        plan = ring()
+        self.assertIn('type="rrcs"', plan.to_msccl_xml())
+        with self.assertRaisesRegex(chorale.FindingsError, "MSCCL's steps have no packets"):
+            chorale.Plan.make("allgather_packets", 2).to_msccl_xml()
+        goal = plan.to_goal(1 << 20)
+        self.assertTrue(goal.startswith("num_ranks 4\n"))
+        self.assertNotRegex(goal, "calc [1-9]")
+        self.assertRegex(plan.to_goal(1 << 20, machine="nvidia_h200"), "calc [1-9]")
+        self.assertNotEqual(plan.to_goal(1 << 22), goal)
+        traces = plan.to_chakra(1 << 20, dtype="bf16")
+        self.assertEqual(len(traces), 4)
+        self.assertIn(b"comm_size", traces[3])
+        with self.assertRaises(chorale.UsageError):
+            plan.to_goal(1)
+        text = json.loads(plan.to_json())
+        ops = text["gpus"][0]["threadblocks"][0]["ops"]
+        ops.remove(next(op for op in ops if op["name"] == "wait"))
+        wrong = chorale.Plan.from_json(json.dumps(text))
+        for call in wrong.to_msccl_xml, lambda: wrong.to_goal(1 << 20), lambda: wrong.to_chakra(1 << 20):
+            with self.assertRaisesRegex(chorale.FindingsError, "6 signals meet 5 waits"):
+                call()
+
     def test_view(self):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "ring.html"

@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 for _class, _name, _function in ((Plan, "run", _plan.run), (Plan, "simulate", _plan.simulate), (Plan, "view", _plan.view),
+                                 (Plan, "to_goal", _plan.to_goal), (Plan, "to_chakra", _plan.to_chakra),
                                  (Plan, "_repr_html_", _html.plan),
                                  (Finding, "_repr_html_", _html.finding)):
     setattr(_class, _name, _function)

@@ -137,6 +137,26 @@ def simulate(self, bytes, *, dtype="f32", packet=None, eager=False, spans=False,
     return self._simulate(bytes, dtype, packet, eager, spans, file, topology)
 
 
+def to_goal(self, bytes, *, dtype="f32", packet=None, machine=None):
+    """Returns the messages of a launch as GOAL, for simulators of networks (docs/interchange.md).
+
+    bytes, dtype, packet: the message, as for simulate().
+    machine: a machine file, or the name of a shipped one, for the times of work on a GPU; default: they are 0.
+
+    Raises UsageError if the plan does not take the message, FindingsError if the plan is wrong, FileNotFoundError if there is
+    no such machine.
+    """
+    return self._to_goal(bytes, dtype, packet, machine if machine is None else machine_file(machine))
+
+
+def to_chakra(self, bytes, *, dtype="f32", packet=None, machine=None):
+    """Returns the messages of a launch as Chakra's execution traces: a list of bytes, by rank (docs/interchange.md).
+
+    The arguments and errors are those of to_goal(). ASTRA-sim wants the trace of rank R in a file PREFIX.R.et.
+    """
+    return self._to_chakra(bytes, dtype, packet, machine if machine is None else machine_file(machine))
+
+
 def view(self, path=None, *, bytes=None, dtype="f32", packet=None, eager=False, machine=None, topology=None, allow=(),
          open=False):
     """Writes a page that shows the plan in a browser, and returns its path (docs/view.md).

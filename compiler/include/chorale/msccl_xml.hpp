@@ -1,7 +1,8 @@
 #pragma once
 /// \file
 /// import_msccl_xml() makes plans of MSCCL algorithms, which are XML files that synthesisers of collectives
-/// often write. docs/from-msccl.md says what each attribute and each step becomes.
+/// often write. docs/from-msccl.md says what each attribute and each step becomes. export_msccl_xml() is the
+/// way back; docs/interchange.md says which plans it takes.
 
 #include <string>
 #include <string_view>
@@ -23,5 +24,13 @@ namespace chorale {
 /// \param assumed  gets a note for each fact that the file leaves out and that its steps imply; may be null
 Plan import_msccl_xml(std::string_view xml, const std::string& file, Diagnostics& findings,
                       std::vector<Note>* assumed = nullptr);
+
+/// Returns the text of the MSCCL algorithm that does what a plan does. Import and prove it before you trust
+/// it: signals that carry no data are left out, because the connections of MSCCL have their own.
+///
+/// \param plan  without findings of check()
+/// \param findings  gets everything that MSCCL has no step, no attribute or no word for, with the operations.
+///   If there are findings, the text is empty. Diagnostic::check is "export"
+std::string export_msccl_xml(const Plan& plan, Diagnostics& findings);
 
 }  // namespace chorale
