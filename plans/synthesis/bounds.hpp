@@ -2,6 +2,7 @@
 /// \file
 /// These bounds hold for every plan: no plan moves the data in less time.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

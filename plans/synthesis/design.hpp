@@ -2,6 +2,7 @@
 /// \file
 /// A Design says which chunks travel over which connections in which order. plan_of() writes it as a program.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,12 +20,12 @@ struct Stage {
 };
 
 struct Design {
-  std::string collective;    ///< as in Plan::collective
-  uint32_t root = 0;         ///< of a broadcast
-  int64_t chunks = 1;        ///< for each rank, or in all if there is a root
-  int64_t lanes = 1;         ///< parts of each chunk, which thread blocks of their own send and add
-  bool in_turns = false;     ///< a rank sends over one connection after the other, with the same thread blocks
-  Stage up, down;            ///< an all-reduce has both
+  std::string collective;  ///< as in Plan::collective
+  uint32_t root = 0;       ///< of a broadcast
+  int64_t chunks = 1;      ///< for each rank, or in all if there is a root
+  int64_t lanes = 1;       ///< parts of each chunk, which thread blocks of their own send and add
+  bool in_turns = false;   ///< a rank sends over one connection after the other, with the same thread blocks
+  Stage up, down;          ///< an all-reduce has both
   std::vector<uint32_t> ends;  ///< all-to-all: by tree, the rank where it ends
 };
 

@@ -41,7 +41,8 @@ std::vector<double> begins_of(const Network& network, const Stage& before, const
   for (size_t at = 0; at < before.pieces.size(); ++at)
     by_chunk[{before.trees[before.pieces[at].tree].root, before.pieces[at].chunk}] = ends[at];
   std::vector<double> begins;
-  for (const Piece& piece : stage.pieces) begins.push_back(by_chunk.at({stage.trees[piece.tree].root, piece.chunk}));
+  for (const Piece& piece : stage.pieces)
+    begins.push_back(by_chunk.at({stage.trees[piece.tree].root, piece.chunk}));
   return begins;
 }
 
@@ -108,8 +109,8 @@ double Designer::worst_load(int64_t chunks) const {
         exact[link] += trees_->of_connection[stage][one] / network_.gb_s[link];
       }
     }
-    worst = std::max(worst, *std::max_element(load.begin(), load.end()) /
-                                *std::max_element(exact.begin(), exact.end()));
+    worst = std::max(
+        worst, *std::max_element(load.begin(), load.end()) / *std::max_element(exact.begin(), exact.end()));
   }
   return worst;
 }

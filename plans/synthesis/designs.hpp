@@ -2,9 +2,12 @@
 /// \file
 /// A Designer makes designs of one collective on one network.
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "bounds.hpp"
 #include "design.hpp"
@@ -17,8 +20,8 @@ class Designer {
   /// Solves the linear program of the collective.
   /// \param few      as for rates_of_trees()
   /// \param seconds  its time limit
-  Designer(const Network&, const std::string& collective, uint32_t root, bool few,
-           uint64_t seed, double seconds);
+  Designer(const Network&, const std::string& collective, uint32_t root, bool few, uint64_t seed,
+           double seconds);
 
   /// Returns whether the linear program was solved. Otherwise there are no designs.
   bool solved() const { return trees_ || paths_; }

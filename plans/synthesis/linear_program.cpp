@@ -24,7 +24,8 @@ int LinearProgram::column(double cost, std::vector<std::pair<int, double>> facto
 #if !defined(CHORALE_CLP)
 std::vector<double> LinearProgram::minimised(double) const {
   throw UsageError(
-      "this build cannot solve linear programs: install COIN-OR's Clp (apt-get install coinor-libclp-dev), and "
+      "this build cannot solve linear programs: install COIN-OR's Clp (apt-get install coinor-libclp-dev), "
+      "and "
       "configure and build again");
 }
 #else

@@ -2,6 +2,7 @@
 /// \file
 /// A LinearProgram is minimised by COIN-OR's Clp.
 
+#include <cstddef>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -26,7 +27,7 @@ class LinearProgram {
   std::vector<double> minimised(double seconds) const;
 
  private:
-  std::vector<double> least_, most_;      // by row
+  std::vector<double> least_, most_;     // by row
   std::vector<double> costs_, highest_;  // by column
   std::vector<std::vector<std::pair<int, double>>> columns_;
 };

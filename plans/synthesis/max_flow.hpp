@@ -4,6 +4,7 @@
 
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/push_relabel_max_flow.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -14,19 +15,19 @@ class MaxFlow {
   explicit MaxFlow(size_t nodes) : graph_(nodes) {}
 
   void arc(size_t from, size_t to, int64_t capacity) {
-    const Edge there = boost::add_edge(from, to, graph_).first, back = boost::add_edge(to, from, graph_).first;
+    const Edge there = boost::add_edge(from, to, graph_).first,
+               back = boost::add_edge(to, from, graph_).first;
     graph_[there] = {capacity, 0, back};
     graph_[back] = {0, 0, there};
   }
 
   int64_t between(size_t source, size_t sink) {
     sink_ = sink;
-    return boost::push_relabel_max_flow(
-        graph_, source, sink,
-        boost::capacity_map(boost::get(&Arc::capacity, graph_))
-            .residual_capacity_map(boost::get(&Arc::residual, graph_))
-            .reverse_edge_map(boost::get(&Arc::reverse, graph_))
-            .vertex_index_map(boost::get(boost::vertex_index, graph_)));
+    return boost::push_relabel_max_flow(graph_, source, sink,
+                                        boost::capacity_map(boost::get(&Arc::capacity, graph_))
+                                            .residual_capacity_map(boost::get(&Arc::residual, graph_))
+                                            .reverse_edge_map(boost::get(&Arc::reverse, graph_))
+                                            .vertex_index_map(boost::get(boost::vertex_index, graph_)));
   }
 
   /// Returns after between() whether each node is on the source's side of a smallest cut.

@@ -15,9 +15,9 @@ namespace chorale::synthesis {
 /// A connection leads from one rank to another, over the links of its route. Ranks forward data; switches and
 /// NICs do not copy it.
 struct Connection {
-  uint32_t from = 0, to = 0;   ///< ranks
+  uint32_t from = 0, to = 0;        ///< ranks
   std::span<const uint32_t> links;  ///< in Network::gb_s and Topology::links
-  bool port = false;           ///< the ranks are on different hosts, so only port channels connect them
+  bool port = false;                ///< the ranks are on different hosts, so only port channels connect them
 };
 
 struct Network {

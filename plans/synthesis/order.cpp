@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <map>
 #include <queue>
 #include <tuple>
+#include <utility>
 
 namespace chorale::synthesis {
 namespace {
@@ -109,7 +111,8 @@ class Flow {
   }
 
   void arrive(uint32_t piece, uint32_t rank, uint32_t over, double time) {
-    for (const uint32_t next : below_[pieces_[piece].tree][rank]) queues_[next][over].push_back({piece, time});
+    for (const uint32_t next : below_[pieces_[piece].tree][rank])
+      queues_[next][over].push_back({piece, time});
   }
 
   /// Begins the next piece of a connection, if it is free: the one that has the longest way before it.
@@ -140,7 +143,7 @@ class Flow {
   const std::vector<Piece>& pieces_;
   const bool reversed_;
   std::vector<std::vector<std::vector<uint32_t>>> below_;  // by tree and rank: connections to those below
-  std::vector<std::vector<uint32_t>> heights_;              // by tree and rank
+  std::vector<std::vector<uint32_t>> heights_;             // by tree and rank
   std::vector<std::map<uint32_t, std::deque<Waiting>>> queues_;  // by connection and the one before it
   std::vector<bool> busy_;
   std::vector<double> turn_ns_;  // by connection: the time of one piece, if all of them take 1

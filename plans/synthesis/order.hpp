@@ -24,7 +24,8 @@ struct Order {
 };
 
 /// Returns by piece of a reduction when its root has the sum.
-std::vector<double> ends_of(const Network&, const std::vector<Tree>&, const std::vector<Piece>&, const Order&);
+std::vector<double> ends_of(const Network&, const std::vector<Tree>&, const std::vector<Piece>&,
+                            const Order&);
 
 /// Simulates that all connections carry their pieces at a constant rate. A piece leaves a rank when it has
 /// arrived there. Pieces that arrive over one connection and leave over another one keep their order, so that

@@ -1,6 +1,7 @@
 #include "packing.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "max_flow.hpp"
 

@@ -16,8 +16,8 @@ inline constexpr uint32_t no_connection = ~uint32_t{0};
 /// was reversed, it flows up the tree, and each rank sends it over that connection.
 struct Tree {
   uint32_t root = 0;
-  int64_t chunks = 0;              ///< how many chunks take this tree
-  std::vector<uint32_t> over;      ///< by rank: its connection; no_connection for the root and ranks outside
+  int64_t chunks = 0;          ///< how many chunks take this tree
+  std::vector<uint32_t> over;  ///< by rank: its connection; no_connection for the root and ranks outside
 };
 
 /// Packs trees that reach all ranks.

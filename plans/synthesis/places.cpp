@@ -35,7 +35,8 @@ std::vector<std::pair<Chunk, Chunk>> Places::own(uint32_t rank, int64_t lane) co
   const int64_t to = design_.collective == Broadcast::word ? 0 : part,
                 from = design_.collective == AllToAll::word ? part : 0;
   for (int64_t at = 0; at < design_.chunks; ++at)
-    copies.emplace_back(chunk(outputs_[rank], to + at, {lane, 1}), chunk(inputs_[rank], from + at, {lane, 1}));
+    copies.emplace_back(chunk(outputs_[rank], to + at, {lane, 1}),
+                        chunk(inputs_[rank], from + at, {lane, 1}));
   return copies;
 }
 

@@ -2,6 +2,7 @@
 /// \file
 /// Places says where the chunks of a design are in the buffers of the ranks.
 
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>

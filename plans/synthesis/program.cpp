@@ -104,9 +104,9 @@ class Writer {
       if (network_.connections[one].port) tell_port(from, one);
     }
     for (const Worker& sender : up_->senders(one)) {
-      const Chunk source = arriving.empty()
-                               ? places_.input(stage, piece, from, sender.parts)
-                               : resources_.scratch(from, slots_up_.at({arriving.front(), piece}), sender.parts);
+      const Chunk source =
+          arriving.empty() ? places_.input(stage, piece, from, sender.parts)
+                           : resources_.scratch(from, slots_up_.at({arriving.front(), piece}), sender.parts);
       up_->send(one, piece, sender, resources_.scratch(to, slots_up_.at({one, piece}), sender.parts), source);
     }
   }

@@ -74,9 +74,9 @@ class Preferences {
 
 namespace {
 
-/// Adds the variables and constraints of one stage. For each target there is a flow that brings it the parts of
-/// all other ranks, and a connection carries as much as the largest of these flows: by Edmonds' theorem, trees
-/// need no more.
+/// Adds the variables and constraints of one stage. For each target there is a flow that brings it the parts
+/// of all other ranks, and a connection carries as much as the largest of these flows: by Edmonds' theorem,
+/// trees need no more.
 class TreeStage {
  public:
   TreeStage(LinearProgram& program, const Network& network, Way way, const std::vector<double>& weights,
@@ -163,7 +163,8 @@ std::optional<Rates> rates_of_trees(const Network& network, const std::vector<Wa
   std::vector<double> values = program.minimised(deadline.left());
   if (values.empty()) return std::nullopt;
   if (few) {
-    for (const TreeStage& stage : stages) program.set_most(stage.time, values[size_t(stage.time)] * (1 + 1e-7));
+    for (const TreeStage& stage : stages)
+      program.set_most(stage.time, values[size_t(stage.time)] * (1 + 1e-7));
     use_fewer(program, stages, preferences, deadline, values);
   }
   Rates rates;

@@ -2,6 +2,7 @@
 /// \file
 /// Linear programs choose how much data each connection carries, so that a collective takes the least time.
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 

@@ -37,7 +37,7 @@ StageWriter::StageWriter(Program& program, const Network& network, const Stage& 
       leaving_.back()[network.connections[one].from].push_back(one);
     }
   }
-  std::map<std::pair<uint32_t, bool>, std::vector<Worker>> shared;  // by rank, and whether over ports
+  std::map<std::pair<uint32_t, bool>, std::vector<Worker>> shared;         // by rank, and whether over ports
   std::map<std::pair<uint32_t, int64_t>, std::vector<uint32_t>> by_block;  // by rank and thread block
   for (uint32_t one = 0; one < network.connections.size(); ++one) {
     if (stage.order.of_connection[one].empty()) continue;

@@ -2,6 +2,8 @@
 /// \file
 /// A StageWriter writes the channels, signals and stores of one stage.
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -48,11 +50,11 @@ class Deliveries {
   std::map<std::pair<uint32_t, int64_t>, dsl::Semaphore> semaphores_;
 };
 
-/// Over memory, a connection has a thread block for each lane at its sender, which sends its pieces in order; or
-/// those thread blocks send all pieces of a rank. Each thread block at the receiver that uses a piece has a
-/// channel of its own, because it counts the signals. Over ports, a rank has one thread block that sends whole
-/// chunks, because its proxy sends one after the other. A thread block for each connection receives them, and
-/// semaphores tell the others.
+/// Over memory, a connection has a thread block for each lane at its sender, which sends its pieces in order;
+/// or those thread blocks send all pieces of a rank. Each thread block at the receiver that uses a piece has
+/// a channel of its own, because it counts the signals. Over ports, a rank has one thread block that sends
+/// whole chunks, because its proxy sends one after the other. A thread block for each connection receives
+/// them, and semaphores tell the others.
 ///
 /// The consumer of a piece is the connection that carries it on, or no_connection where it ends.
 class StageWriter {

@@ -21,7 +21,7 @@ using namespace synthesis;
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::string_view known[] = {"allgather", "allreduce",  "reducescatter",
+constexpr std::string_view known[] = {"allgather", "allreduce", "reducescatter",
                                       "alltoall",  "broadcast", "reduce"};
 
 /// Says how a design is made, so that the best can be made again.
@@ -38,11 +38,16 @@ class Search {
  public:
   Search(const SynthesisCall& call, const Machine& machine, const Topology& topology,
          const std::vector<Plan>& others, const std::function<void(double, double)>& progress)
-      : call_(call), topology_(topology_of_group(topology, group_of(call, topology))), machine_(machine),
-        others_(others), progress_(progress), network_(network_of(topology_, machine)) {
+      : call_(call),
+        topology_(topology_of_group(topology, group_of(call, topology))),
+        machine_(machine),
+        others_(others),
+        progress_(progress),
+        network_(network_of(topology_, machine)) {
     machine_.topology = topology_;
     if (call.root >= network_->ranks)
-      throw UsageError(fmt::format("the root is rank {}, but there are {} ranks", call.root, network_->ranks));
+      throw UsageError(
+          fmt::format("the root is rank {}, but there are {} ranks", call.root, network_->ranks));
   }
 
   Synthesis run() {
@@ -115,8 +120,8 @@ class Search {
     return best;
   }
 
-  /// Looks for the best numbers of chunks and lanes. It begins with guesses for long and for short messages, and
-  /// goes to a better neighbour as long as there is one.
+  /// Looks for the best numbers of chunks and lanes. It begins with guesses for long and for short messages,
+  /// and goes to a better neighbour as long as there is one.
   void climb(bool few, bool in_turns) {
     const double ranks = has_one_root() ? 1 : network_->ranks;
     const std::vector<int64_t>& counts = counts_[few ? 0 : 1];
@@ -234,7 +239,8 @@ class Search {
       options.certify = true;
       dsl::Compiled compiled = std::move(program).compile(options);
       if (!compiled.ok())
-        throw UsageError("the plan that was found is not right:\n" + render(compiled.plan, compiled.diagnostics));
+        throw UsageError("the plan that was found is not right:\n" +
+                         render(compiled.plan, compiled.diagnostics));
       found_.plan = std::move(compiled.plan);
     }
     std::stable_sort(found_.trials.begin(), found_.trials.end(), [](const auto& a, const auto& b) {
@@ -249,7 +255,8 @@ class Search {
                         byte_count_text(call_.bytes));
     text += fmt::format("bound: {:.2f} us, from {}\n", found_.cut_ns / 1e3, found_.cut);
     if (found_.class_ns > 0)
-      text += fmt::format("least time of trees or paths over these routes: {:.2f} us\n", found_.class_ns / 1e3);
+      text +=
+          fmt::format("least time of trees or paths over these routes: {:.2f} us\n", found_.class_ns / 1e3);
   }
 
   const SynthesisCall& call_;

@@ -1,19 +1,20 @@
 // chorale synthesize finds a plan for a collective on a topology.
 
+#include "chorale/synthesize.hpp"
+
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 
-#include "chorale/synthesize.hpp"
+#include "tools/bench/results.hpp"
 #include "tools/command.hpp"
 #include "tools/completion.hpp"
 #include "tools/plans.hpp"
 #include "tools/programs.hpp"
 #include "tools/progress.hpp"
 #include "tools/run_options.hpp"
-#include "tools/bench/results.hpp"
 
 namespace chorale::tools {
 namespace {
@@ -56,17 +57,18 @@ Exit synthesize_it(SynthesizeArguments options) {
   options.call.dtype = carrier_of(options.dtype);
   const std::vector<uint64_t> sizes = sizes_for(options.bytes, "1G", uint32_t(ranks), options.call.dtype);
   if (sizes.size() != 1) {
-    throw Failure(Exit::command_wrong, fmt::format("a plan is found for one size, but there are {}", sizes.size()),
+    throw Failure(Exit::command_wrong,
+                  fmt::format("a plan is found for one size, but there are {}", sizes.size()),
                   "name one size, such as --bytes 1M");
   }
   options.call.bytes = sizes.front();
   Synthesis found;
   {
     Progress progress;
-    found = synthesize(options.call, machine, topology, shipped(options, ranks),
-                       [&](double best_ns, double share) {
-                         progress(best_ns > 0 ? "best so far " + time_word(best_ns / 1e3) + " us" : "searching", share);
-                       });
+    found = synthesize(
+        options.call, machine, topology, shipped(options, ranks), [&](double best_ns, double share) {
+          progress(best_ns > 0 ? "best so far " + time_word(best_ns / 1e3) + " us" : "searching", share);
+        });
   }
   std::cerr << found.explanation << "# predicted (us)\n" << table_of(found, options.all);
   write_plan(options.output, found.plan);
@@ -95,11 +97,13 @@ Action command::synthesize(CLI::App& app) {
       ->type_name("LIST");
   app.add_option("--machine", options->machine, "The machine's times and rates; default: an NVIDIA H200's")
       ->type_name("FILE");
-  app.add_option("--seed", options->call.seed, "Number from which choices are drawn; default 1")->type_name("N");
+  app.add_option("--seed", options->call.seed, "Number from which choices are drawn; default 1")
+      ->type_name("N");
   app.add_option("--limit", options->call.seconds, "Seconds that the search may take; default 60")
       ->check(CLI::PositiveNumber)
       ->type_name("SECONDS");
-  app.add_flag("--only-found", options->only_found, "Leave out the shipped plans, which are tried too otherwise");
+  app.add_flag("--only-found", options->only_found,
+               "Leave out the shipped plans, which are tried too otherwise");
   app.add_flag("--all", options->all, "List every plan that was tried, and why it was refused");
   declare_quiet(app);
   declare_plan_output(app, options->output);

@@ -16,13 +16,13 @@ namespace chorale {
 
 /// Says what to look for.
 struct SynthesisCall {
-  std::string collective;      ///< allgather, allreduce, reducescatter, alltoall, broadcast or reduce
-  uint64_t bytes = 0;          ///< size of the message, as in SimulatedCall
+  std::string collective;  ///< allgather, allreduce, reducescatter, alltoall, broadcast or reduce
+  uint64_t bytes = 0;      ///< size of the message, as in SimulatedCall
   DType dtype = DType::f32;
-  uint32_t root = 0;           ///< of a broadcast or reduce
+  uint32_t root = 0;                 ///< of a broadcast or reduce
   std::vector<uint32_t> group = {};  ///< the GPUs that are ranks, by rank; empty: all GPUs of the topology
-  uint64_t seed = 1;           ///< the same seed and call find the same plan, if the time suffices
-  double seconds = 60;         ///< time limit; the best plan so far is returned when it is over
+  uint64_t seed = 1;                 ///< the same seed and call find the same plan, if the time suffices
+  double seconds = 60;               ///< time limit; the best plan so far is returned when it is over
 };
 
 /// Holds one plan that was tried.
