@@ -222,10 +222,9 @@ class Search {
   }
 
   std::string nothing_found() const {
-    std::string text = fmt::format("no plan was found for '{}' in {} s", topology_.name, call_.seconds);
     for (const SynthesisTrial& trial : found_.trials)
-      if (!trial.refused.empty()) return text + "; " + trial.name + ": " + trial.refused;
-    return text + ": allow more time";
+      if (!trial.refused.empty()) return fmt::format("no plan for '{}': {}", topology_.name, trial.refused);
+    return fmt::format("no plan for '{}' was found in {} s: allow more time", topology_.name, call_.seconds);
   }
 
   /// Compiles and proves the best plan.
