@@ -60,6 +60,8 @@ class Trail {
     uint32_t read = none;
     std::optional<Write> right = {};  ///< misread: the write of what belongs to the output
     bool sure = true;                 ///< false: the values have too many parts to look further
+    bool one_of =
+        false;  ///< misplaced: `read` is one of several places, and the value belongs to any of them
   };
 
   /// \param promise  not of_some_sender()
@@ -113,12 +115,14 @@ class Trail {
   const Wanted& wanted_in(uint32_t cell);
   bool take(const Source&, Wanted&);
   void keep_ranks_of(const Source&, Wanted&);
-  const Source* wrong_operand(uint32_t at, Wanted&);
+  const Source* wrong_operand(uint32_t at, Wanted&, bool& several);
+  uint32_t written_beside(uint32_t rank, const Write& reader, const Wanted&);
   Blame find_operand(uint32_t at, Wanted);
   uint32_t written_on(uint32_t rank, Sum);
   void list_collisions();
   bool is_promised_on(uint32_t rank, Sum);
   bool is_input(uint32_t cell) const;
+  bool is_empty(const Source&) const;
   bool leads_on(const Source&) const;
 
   const Memory& memory_;
