@@ -1,4 +1,4 @@
-// An all-reduce of 3 ranks: each rank sums one part, which the others put into slots of its scratch, and puts the sum to
+// An all-reduce: each rank sums one part, which the others put into slots of its scratch, and puts the sum to
 // all outputs. `fault` is a mistake of a beginner.
 
 #include <chorale/dsl.hpp>
@@ -7,7 +7,7 @@ using namespace chorale::dsl;
 
 CHORALE_PROGRAM(bad_two_step, Parameters& with) {
   const std::string fault = with("fault", "", "a mistake: slot, first, own, from, sum or packets");
-  const int ranks = 3;
+  const int ranks = with("ranks", 3, "number of ranks");
   Program program({.name = "bad_two_step",
                    .collective = AllReduce{.ranks = ranks, .chunk_factor = 1},
                    .protocol = Protocol::Simple,
