@@ -28,8 +28,19 @@ void Trail::add(Write write, std::span<const uint32_t> sources) {
   if (writes_.size() == most) return;
   write.first_source = uint32_t(sources_.size());
   write.sources = uint32_t(sources.size());
-  write.before = last_[write.cell];
   for (const uint32_t cell : sources) sources_.push_back({cell, last_[cell]});
+  push(write);
+}
+
+void Trail::add_again(Write write, size_t first) {
+  if (writes_.size() == most) return;
+  write.first_source = writes_[first].first_source;
+  write.sources = writes_[first].sources;
+  push(write);
+}
+
+void Trail::push(Write write) {
+  write.before = last_[write.cell];
   last_[write.cell] = uint32_t(writes_.size());
   writes_.push_back(write);
 }

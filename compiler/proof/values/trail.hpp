@@ -70,6 +70,10 @@ class Trail {
 
   /// Adds a write. It keeps the cells that the write copies or combines.
   void add(Write, std::span<const uint32_t> sources);
+  /// Adds a write of the same value by the same operation to another destination. It has the same sources,
+  /// although the first destination may be one of them. \param first  position of the write to the first
+  /// destination in writes()
+  void add_again(Write, size_t first);
 
   /// Finds the write because of which a cell of an output does not hold what it should.
   std::optional<Blame> find(uint32_t cell);
@@ -107,6 +111,7 @@ class Trail {
   static constexpr uint64_t least_parts = uint64_t(1) << 20, parts_per_write = 32;
   bool exhausted() const { return seen_ > least_parts + parts_per_write * writes_.size(); }
 
+  void push(Write);
   uint32_t follow(uint32_t write, Sum wanted);
   bool copies_promised(const Write&, Sum wanted);
   void list_elsewhere();

@@ -6,7 +6,7 @@
 using namespace chorale::dsl;
 
 CHORALE_PROGRAM(bad_two_step, Parameters& with) {
-  const std::string fault = with("fault", "", "a mistake: slot, first, own, from, sum or packets");
+  const std::string fault = with("fault", "", "a mistake: slot, first, own, from, sum, packets or in_place");
   const int ranks = with("ranks", 3, "number of ranks");
   Program program({.name = "bad_two_step",
                    .collective = AllReduce{.ranks = ranks, .chunk_factor = 1},
@@ -32,7 +32,12 @@ CHORALE_PROGRAM(bad_two_step, Parameters& with) {
     }
     for (const MemoryChannel& peer : peers) peer.wait(0);
     const Chunk sum = out[fault == "sum" ? (rank + 1) % ranks : rank];
-    me.reduce(in[rank], others, 0, sum);
+    if (fault == "in_place") {
+      me.copy(sum, in[rank], 0);
+      me.reduce(sum, {others[1], others[1]}, 0);
+    } else {
+      me.reduce(in[rank], others, 0, sum);
+    }
     for (const MemoryChannel& peer : peers) {
       peer.put(Rank(program, peer.dst_rank()).get_output_buffer()[rank], sum, 0);
       peer.signal(0);
