@@ -175,10 +175,11 @@ void Call::same_size(Name left_name, const Chunk& left, Name right_name, const C
            " is ", words(right), ", which is ", right.size));
 }
 
-void Call::in_scratch(Name name, const Chunk& chunk) {
+void Call::in_scratch(Name name, const Chunk& chunk, const char* help) {
   if (silent_ || !sound(chunk) || chunk.buffer == BufferKind::scratch) return;
   fail(say(this->name(name), " is in the ", buffer_names[size_t(chunk.buffer)],
-           " buffer, but packets are kept in scratch"));
+           " buffer, but packets are kept in scratch"),
+       help);
 }
 
 void Call::reduce_op(ReduceOp op) {

@@ -49,7 +49,7 @@ class Call {
   bool swapped(const Chunk& dst, int64_t dst_rank, const Chunk& src, int64_t src_rank);
   /// Checks that two chunks have one size. Reports nothing if one of them was wrong already.
   void same_size(Name left_name, const Chunk& left, Name right_name, const Chunk& right);
-  void in_scratch(Name, const Chunk&);
+  void in_scratch(Name, const Chunk&, const char* help);
   void reduce_op(ReduceOp);
   void data_sync(SyncType);
   void buffer_type(BufferKind);

@@ -48,8 +48,10 @@ void Channel::put(Opcode code, Chunk dst, Chunk src, Block block, Here at) const
     call.chunk("src", src, source(src_rank_));
   }
   call.same_size("dst", dst, "src", src);
-  if (info(code).has(Role::RemotePacketWrite)) call.in_scratch("dst", dst);
-  if (info(code).has(Role::PacketRead)) call.in_scratch("src", src);
+  if (info(code).has(Role::RemotePacketWrite))
+    call.in_scratch("dst", dst, "put() writes plain data to any buffer");
+  if (info(code).has(Role::PacketRead))
+    call.in_scratch("src", src, "put_packets() reads plain data from any buffer");
   call.block(block);
   if (!call.ok()) return;
   RecordedOp step;

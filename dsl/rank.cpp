@@ -35,8 +35,8 @@ void Rank::transfer(Opcode code, Chunk dst, Chunk src, Block block, Here at) con
   call.chunk("dst", dst, this_rank(rank_));
   call.chunk("src", src, this_rank(rank_));
   call.same_size("dst", dst, "src", src);
-  if (code == Opcode::copy_packets) call.in_scratch("dst", dst);
-  if (code == Opcode::unpack_packets) call.in_scratch("src", src);
+  if (code == Opcode::copy_packets) call.in_scratch("dst", dst, "copy() writes plain data to any buffer");
+  if (code == Opcode::unpack_packets) call.in_scratch("src", src, "copy() reads plain data from any buffer");
   call.block(block);
   if (!call.ok()) return;
   RecordedOp step;
@@ -75,7 +75,7 @@ void Rank::reduce(Chunk src, const std::vector<Chunk>& others, Block tb, std::op
     const Name name("others", int64_t(k));
     call.chunk(name, others[k], this_rank(rank_));
     call.same_size(name, others[k], "src", src);
-    if (packet) call.in_scratch(name, others[k]);
+    if (packet) call.in_scratch(name, others[k], "only src, the first operand, may be plain data");
     sources.push_back(here(others[k]));
   }
   call.reduce_op(reduce_op);
@@ -102,7 +102,7 @@ void Rank::combine_packets(Chunk dst, const std::vector<Chunk>& packets, Block t
     const Name name("packets", int64_t(k));
     call.chunk(name, packets[k], this_rank(rank_));
     call.same_size(name, packets[k], "dst", dst);
-    call.in_scratch(name, packets[k]);
+    call.in_scratch(name, packets[k], "reduce() with packet = true adds packets to plain data, its src");
     sources.push_back(here(packets[k]));
   }
   call.reduce_op(reduce_op);

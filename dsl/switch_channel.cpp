@@ -116,7 +116,7 @@ void SwitchChannel::broadcast_packets(int64_t rank, Chunk src, int64_t buffer_of
                                       int64_t tb, Here at) const {
   Call call(*recording_, at, poisoned_, "the switch channel", made_);
   accepts(call, "src", rank, buffer_offset, size, src);
-  call.in_scratch("src", src);
+  call.in_scratch("src", src, "broadcast() reads plain data from any buffer");
   if (call.ok() && buffer_ != BufferKind::scratch) {
     call.fail(say("the switch channel is over the ", buffer_names[size_t(buffer_)],
                   " buffers, but packets are kept in scratch"));

@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <set>
 #include <system_error>
 
@@ -178,10 +180,30 @@ void refuse_collective(const std::string& what) {
                     "; chorale list names all");
 }
 
+namespace {
+
+/// Gives plans of different words different names: the file's whole name, or else the word itself. The plans
+/// of a collective keep their names. \param words  the word of each plan
+void tell_apart(std::vector<NamedPlan>& plans, const std::vector<std::string>& words) {
+  const std::vector<std::function<std::string(const std::string&)>> longer = {
+      [](const std::string& word) { return fs::path(word).stem().string(); },
+      [](const std::string& word) { return word; }};
+  for (const auto& rename : longer) {
+    std::map<std::string, std::set<std::string>> named;  // words, by name
+    for (size_t at = 0; at < plans.size(); ++at) named[plans[at].name].insert(words[at]);
+    for (size_t at = 0; at < plans.size(); ++at) {
+      if (!plans[at].of_collective && named[plans[at].name].size() > 1) plans[at].name = rename(words[at]);
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const Wanted& common, uint32_t ranks,
                                   const std::vector<std::string>& allow, const char* command) {
   const uint32_t asked = ranks;
   std::vector<NamedPlan> plans;
+  std::vector<std::string> word_of;  // by plan
   for (const std::string& word : words) {
     if (names_collective(word)) {
       if (!common.set.empty() || !common.name.empty()) {
@@ -207,16 +229,20 @@ std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const W
       refuse_schedule(plan, command, "chorale run times host schedules, and bench_overlap compares them");
       const std::string name = program ? plan.name : name_of(word, plan.ranks());
       if (ranks && plan.ranks() != ranks) {
+        const std::string first = plans.empty() ? "" : plans.front().name;
         throw Failure(Exit::command_wrong,
-                      "plan '" + name + "' is for " + count(plan.ranks(), "rank") + ", but plan '" +
-                          plans.front().name + "' is for " + std::to_string(ranks),
+                      "plan '" + (name == first ? word : name) + "' is for " + count(plan.ranks(), "rank") +
+                          ", but plan '" + (name == first ? word_of.front() : first) + "' is for " +
+                          std::to_string(ranks),
                       std::string(command) + " compares plans for one number of ranks");
       }
       plans.push_back({name, plan});
       if (program) add_in_place(plans, name, plan, parse_settings(common.set), allow);
     }
+    word_of.resize(plans.size(), word);
     if (ranks == 0) ranks = plans.front().plan.ranks();
   }
+  tell_apart(plans, word_of);
   return plans;
 }
 

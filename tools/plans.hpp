@@ -22,7 +22,9 @@ class Option;
 namespace chorale::tools {
 
 struct NamedPlan {
-  std::string name;  ///< the file's name without the number of ranks, or the program's name
+  /// The file's name without the number of ranks, or the program's name. find_plans() may choose a longer
+  /// one.
+  std::string name;
   Plan plan;
   bool also_in_place = false;  ///< true if it is the algorithm of the previous plan, in place
   /// True if a collective was named, and this is one of its shipped plans.
@@ -64,10 +66,9 @@ void refuse_collective(const std::string& what);
 std::vector<NamedPlan> shipped_plans(const std::string& collective, uint32_t ranks);
 
 /// Finds the plans of every word, for one number of ranks. If an algorithm can also run in place, that plan
-/// follows under the same name.
-/// \param allow  the proofs to leave out
-/// \param command  the name of the command in messages
-/// \param ranks  the number of ranks; 0: the number of the first plan. A collective's name needs one
+/// follows under the same name. Plans of two words have different names: z.json and z_8.json are "z" and
+/// "z_8". \param allow  the proofs to leave out \param command  the name of the command in messages \param
+/// ranks  the number of ranks; 0: the number of the first plan. A collective's name needs one
 std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const Wanted& common, uint32_t ranks,
                                   const std::vector<std::string>& allow,
                                   const char* command = "chorale bench");

@@ -174,7 +174,7 @@ build_project() {
   fi
   local what="building without the CUDA backend: no nvcc" minutes=seven
   grep -q '^CHORALE_CUDA:BOOL=OFF' "$build/CMakeCache.txt" && what="building without the CUDA backend: it is off"
-  grep -q chorale_kernels "$build/build.ninja" && what="building with the CUDA backend" minutes=twelve
+  grep -q chorale_kernels "$build/build.ninja" && what="building with the CUDA backend" minutes="six to twelve"
   [ -n "$label" ] && minutes=seven
   [ $# -gt 0 ] || minutes=fifteen  # for the tests and all the rest
   [ -x "$build/tools/chorale" ] || what+=" (about $minutes minutes on two cores)"

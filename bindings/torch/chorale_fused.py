@@ -38,6 +38,12 @@ def prefix():
     return found
 
 
+def _has_cuda(root):
+    """Returns whether the Chorale in a folder is built with CUDA."""
+    targets = next(root.glob("lib*/**/ChoraleTargets.cmake"), None)
+    return targets is not None and "CHORALE_WITH_CUDA" in targets.read_text()
+
+
 @functools.cache
 def extension():
     """Returns the C++ part, and builds it if necessary. CUDA kernels are built where this PyTorch and this Chorale have CUDA."""
@@ -45,11 +51,10 @@ def extension():
         raise RuntimeError(f"PyTorch {torch.__version__} uses the old ABI of the C++ library, and chorale uses the new one")
     root = prefix()
     library = next(root.glob("lib*/**/libchorale_executor.*"), None)
-    targets = next(root.glob("lib*/**/ChoraleTargets.cmake"), None)
-    if library is None or targets is None:
+    if library is None or next(root.glob("lib*/**/ChoraleTargets.cmake"), None) is None:
         raise RuntimeError(f"the chorale in {root} is incomplete: libchorale_executor or ChoraleTargets.cmake is missing")
     toolkit = torch.utils.cpp_extension.CUDA_HOME or "/usr/local/cuda"
-    library_has_cuda = "CHORALE_WITH_CUDA" in targets.read_text()
+    library_has_cuda = _has_cuda(root)
     with_cuda = library_has_cuda and torch.version.cuda is not None
     return torch.utils.cpp_extension.load(
         name="chorale_fused_operators",
@@ -64,6 +69,23 @@ def extension():
     )
 
 
+def _check_device(device):
+    """Returns whether a device is a GPU. Raises an error, before the C++ part is built, if there is none that kernels can use."""
+    kind = torch.device(device).type
+    if kind == "cpu":
+        return False
+    if kind != "cuda":
+        raise ValueError(f'device is "{device}", but kernels run on "cuda" or "cpu"')
+    missing = None
+    if not torch.cuda.is_available():
+        missing = f"PyTorch {torch.__version__} finds no GPU that it can use"
+    elif not _has_cuda(prefix()):
+        missing = f"the chorale in {prefix()} is built without CUDA"
+    if missing:
+        raise RuntimeError(f'device is "{device}", but {missing}: pass device="cpu" for tensors on the CPU')
+    return True
+
+
 def _name(dtype):
     return str(dtype).removeprefix("torch.")
 
@@ -72,12 +94,12 @@ class _Kernel:
     """Has a number by which the operators know it."""
 
     def __init__(self, make, arguments, device, group, timeout):
+        on_gpu = _check_device(device)
         rank, ranks = torch.distributed.get_rank(group), torch.distributed.get_world_size(group)
         address = [f"shm://chorale-fused-{uuid.uuid4().hex}"]
         first = 0 if group is None else torch.distributed.get_global_rank(group, 0)
         torch.distributed.broadcast_object_list(address, src=first, group=group)
         module = extension()
-        on_gpu = torch.device(device).type == "cuda"
         self._number = getattr(module, make)(module.Ranks(address[0], rank, ranks, timeout, on_gpu), *arguments)
 
     def close(self):

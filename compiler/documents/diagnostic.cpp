@@ -4,15 +4,19 @@
 
 #include "chorale/renderer.hpp"
 #include "compiler/plan/lines.hpp"
+#include "compiler/plan/report.hpp"
 
 namespace chorale {
 namespace {
 
 /// Returns the author's line, or the author's file, or the name of the plan.
-std::string place(const Plan& plan, const SourceLine& known, const std::optional<OpPlace>& at) {
+/// \param otherwise  the file of a note without an operation: that of its finding
+std::string place(const Plan& plan, const SourceLine& known, const std::optional<OpPlace>& at,
+                  const std::string& otherwise = {}) {
   const SourceLine line = author_line(plan, known, at);
   if (line.line) return line.file + ":" + std::to_string(line.line);
   if (!line.file.empty()) return line.file;
+  if (!at && !otherwise.empty()) return otherwise;
   return plan.name.empty() ? "plan" : plan.name;
 }
 
@@ -21,7 +25,8 @@ std::string quote(const Plan& plan, const std::optional<OpPlace>& at) {
   if (!op) return {};
   return "  rank " + std::to_string(at->rank) + ", thread block " + std::to_string(at->threadblock) +
          ", op " + std::to_string(at->op) + ": " +
-         op_words(plan.gpus[at->rank], plan.gpus[at->rank].threadblocks[at->threadblock], *op) + "\n";
+         op_words(plan.gpus[at->rank], plan.gpus[at->rank].threadblocks[at->threadblock], *op, most_told) +
+         "\n";
 }
 
 }  // namespace
@@ -63,8 +68,9 @@ std::string Renderer::operator()(const Diagnostic& finding, const std::string& s
   std::string text = place(plan_, finding.line, finding.at) + ": " + severity + ": " + finding.text + " [" +
                      finding.check + "]\n" + quote(plan_, finding.at);
   if (const std::string path = json_path(finding); !path.empty()) text += "  in the plan: " + path + "\n";
+  const std::string file = author_line(plan_, finding.line, finding.at).file;
   for (const Note& note : finding.notes) {
-    text += place(plan_, note.line, note.at) + ": note: " + note.text + "\n" + quote(plan_, note.at);
+    text += place(plan_, note.line, note.at, file) + ": note: " + note.text + "\n" + quote(plan_, note.at);
   }
   if (!finding.help.empty()) text += "help: " + finding.help + "\n";
   return text;

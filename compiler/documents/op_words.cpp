@@ -14,12 +14,6 @@
 namespace chorale {
 namespace {
 
-std::string join_with(const std::vector<std::string>& words, const std::string& between) {
-  std::string all;
-  for (const std::string& word : words) all += (all.empty() ? "" : between) + word;
-  return all;
-}
-
 std::string span_words(std::string_view buffer, uint64_t index, uint64_t size) {
   return std::string(buffer) + "[" + number(index) + ":" + number(index + size) + "]";
 }
@@ -27,7 +21,7 @@ std::string span_words(std::string_view buffer, uint64_t index, uint64_t size) {
 std::string ranks_words(const std::vector<uint32_t>& ranks) {
   std::vector<std::string> words;
   for (const uint32_t rank : ranks) words.push_back(number(rank));
-  return "ranks " + join_with(words, ", ");
+  return "ranks " + list_words(words);
 }
 
 std::string buffer_word(uint32_t kind) {
@@ -105,15 +99,15 @@ std::string channel_words(const Gpu& gpu, const ThreadBlock& block, const Op& op
 
 }  // namespace
 
-std::string op_words(const Gpu& gpu, const ThreadBlock& block, const Op& op) {
+std::string op_words(const Gpu& gpu, const ThreadBlock& block, const Op& op, size_t most) {
   const OpInfo& row = info(op.code);
   std::string line(row.name);
   const std::vector<std::string> from = side_words(gpu, block, op, false),
                                  to = side_words(gpu, block, op, true);
   const std::string operation = row.has(Role::Reduce) ? reduce_op_name(op.reduce_op) : "";
   if (!operation.empty()) line += " " + operation;
-  if (!from.empty()) line += " " + join_with(from, ", ");
-  if (!to.empty()) line += " -> " + join_with(to, ", ");
+  if (!from.empty()) line += " " + list_words(from, most);
+  if (!to.empty()) line += " -> " + list_words(to, most);
 
   std::vector<std::string> named;
   if (row.has(Role::Acquire) || row.has(Role::Release)) {
@@ -126,7 +120,7 @@ std::string op_words(const Gpu& gpu, const ThreadBlock& block, const Op& op) {
   }
   const bool posts = row.has(Role::Post) || row.has(Role::PostRelaxed);
   if (!named.empty())
-    line += (to.empty() ? " " : posts ? ", then signals " : " through ") + join_with(named, ", ");
+    line += (to.empty() ? " " : posts ? ", then signals " : " through ") + list_words(named, most);
   if (named.empty() && has_signals(op.via)) {
     line += " (" + std::string(channel_type_names[size_t(op.via)]) + ")";
   }

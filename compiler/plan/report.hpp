@@ -9,6 +9,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "chorale/diagnostic.hpp"
 
@@ -65,6 +66,17 @@ inline std::string operand_path(const ThreadBlock& block, const Op& op, const Op
   const size_t position = size_t(&operand - block.sources(op).data());
   return position < op.sources ? "src_buff/" + std::to_string(position)
                                : "dst_buff/" + std::to_string(position - op.sources);
+}
+
+/// Limits the parts of lists in findings, so that their lines stay readable with many ranks.
+inline constexpr size_t most_told = 4;
+
+/// Joins words by commas. A list of more than `most` words and one more ends with "and 5 more".
+inline std::string list_words(const std::vector<std::string>& words, size_t most = SIZE_MAX) {
+  const size_t told = !words.empty() && words.size() - 1 > most ? most : words.size();
+  std::string text;
+  for (size_t at = 0; at < told; ++at) text += (at ? ", " : "") + words[at];
+  return told < words.size() ? text + " and " + number(words.size() - told) + " more" : text;
 }
 
 inline std::string rank_name(uint64_t rank) { return "rank " + number(rank); }

@@ -3,7 +3,7 @@
 // With --images it also writes the pictures of docs/view.md. tests/viewer/run calls it.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { chorale, folder, open, options, start, tried } from "./browser.mjs";
@@ -213,6 +213,19 @@ const cases = {
     assert.deepEqual(moveTop, moveBottom);
     assert.ok(light(waitTop) > 235, "paper above a wait");
     assert.ok(light(waitBottom) < 235, "a wait's bar");
+  },
+
+  async "the texts of events end within their boxes"(test) {
+    const program = join(folder, "a_reduce_scatter_with_slots_whose_file_has_a_long_name.cpp");
+    copyFileSync(join(options.source, "tests/golden/sources/bad_slots.cpp"), program);
+    const { page } = await test(view(program, "--set", "fault=parts"));
+    const over = await page.$$eval(".event", (all) =>
+      all.flatMap((event) => {
+        const { right } = event.querySelector("rect").getBoundingClientRect();
+        return [...event.querySelectorAll("text")].filter((text) => text.getBoundingClientRect().right > right).map((text) => text.textContent);
+      }),
+    );
+    assert.deepEqual(over, []);
   },
 
   async "a counter-example is replayed event by event, with its culprits marked"(test) {

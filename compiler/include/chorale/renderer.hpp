@@ -3,6 +3,7 @@
 /// render() writes findings as text, and a Renderer writes many findings of one plan. op_words() describes an
 /// operation in words.
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -32,7 +33,9 @@ std::string render_warnings(const Plan&, const Diagnostics&);
 
 /// Describes one operation in words, for example "put input[0:1] -> output[2:3] of rank 1 (memory)". Ids that
 /// name nothing get a '?'.
-std::string op_words(const Gpu&, const ThreadBlock&, const Op&);
+/// \param most  about how many operands of one side, and how many channels, it names; the number of the
+/// others follows
+std::string op_words(const Gpu&, const ThreadBlock&, const Op&, size_t most = SIZE_MAX);
 
 /// Does what render() does, but faster for many findings. It finds the positions of a thread block's
 /// operations in the plan file only once. The plan must outlive it and must not change.

@@ -1,5 +1,9 @@
 // This file describes operations in words.
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "compiler/plan/lines.hpp"
 #include "compiler/plan/report.hpp"
 #include "compiler/plan/resolve.hpp"
@@ -8,8 +12,6 @@
 namespace chorale::proof {
 namespace {
 
-void append(std::string& text, const std::string& word) { text += (text.empty() ? "" : ", ") + word; }
-
 std::string chunks(BufferKind buffer, const Operand& operand) {
   return std::string(buffer_names[size_t(buffer)]) + "[" + number(operand.index) + ":" +
          number(operand.index + operand.size) + "]";
@@ -17,7 +19,7 @@ std::string chunks(BufferKind buffer, const Operand& operand) {
 
 /// Names all operands on one side of an operation.
 std::string operands(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, const Op& op, bool in_dst) {
-  std::string text;
+  std::vector<std::string> words;
   const Operand* last = nullptr;
   for_each_place(plan, gpu, block, op,
                  [&](const Field& field, const Operand& operand, uint32_t rank, BufferKind buffer) {
@@ -29,29 +31,29 @@ std::string operands(const Plan& plan, const Gpu& gpu, const ThreadBlock& block,
                      word += " of all members";
                    else if (rank != gpu.id)
                      word += " of " + rank_name(rank);
-                   append(text, word);
+                   words.push_back(std::move(word));
                  });
-  return text;
+  return list_words(words, most_told);
 }
 
 std::string channels(const Gpu& gpu, const ThreadBlock& block, const Op& op) {
   const OpInfo& row = info(op.code);
-  std::string text;
+  std::vector<std::string> words;
   for (const uint32_t local : block.op_ids(op)) {
     if (row.has(Role::Arrive)) {
-      append(text, number(local));
+      words.push_back(number(local));
       break;
     }
     if (row.has(Role::Acquire) || row.has(Role::Release)) {
-      append(text, number(local));
+      words.push_back(number(local));
       continue;
     }
     const bool awaits = row.has(Role::Await) || row.has(Role::AwaitRelaxed);
-    append(text, std::string(channel_type_names[size_t(op.via)]) + " channel " +
-                     number(uint64_t(channel_id(block, op.via, local))) + (awaits ? " from " : " to ") +
-                     rank_name(uint64_t(peer_of(gpu, block, op.via, local))));
+    words.push_back(std::string(channel_type_names[size_t(op.via)]) + " channel " +
+                    number(uint64_t(channel_id(block, op.via, local))) + (awaits ? " from " : " to ") +
+                    rank_name(uint64_t(peer_of(gpu, block, op.via, local))));
   }
-  return text;
+  return list_words(words, most_told);
 }
 
 }  // namespace

@@ -80,9 +80,9 @@ class Race {
   void show_relaxed(const Past& of_second) {
     slice_.add_path(of_second.path_from(first_));
     witness_.because.push_back(
-        "A has ended when B begins, but the events that show this, marked with ~, publish no data: a path "
-        "from "
-        "A to B that publishes data is missing");
+        "A has ended when B begins, but the path from A to B has events whose writes the next one may not "
+        "see: a "
+        "path that publishes data is missing");
   }
 
   /// Shows two accesses in the wrong order: the second one should come first, because the launch ends without

@@ -11,7 +11,7 @@
 namespace chorale::proof {
 namespace {
 
-constexpr uint64_t most_addends = 8;
+constexpr uint64_t most_addends = most_told;
 
 /// Lists addends one after the other. Only this function expands addends that occur several times, because a
 /// wrong plan may have more of them than memory holds.

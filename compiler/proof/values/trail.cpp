@@ -28,8 +28,19 @@ void Trail::add(Write write, std::span<const uint32_t> sources) {
   if (writes_.size() == most) return;
   write.first_source = uint32_t(sources_.size());
   write.sources = uint32_t(sources.size());
-  write.before = last_[write.cell];
   for (const uint32_t cell : sources) sources_.push_back({cell, last_[cell]});
+  push(write);
+}
+
+void Trail::add_again(Write write, size_t first) {
+  if (writes_.size() == most) return;
+  write.first_source = writes_[first].first_source;
+  write.sources = writes_[first].sources;
+  push(write);
+}
+
+void Trail::push(Write write) {
+  write.before = last_[write.cell];
   last_[write.cell] = uint32_t(writes_.size());
   writes_.push_back(write);
 }
@@ -131,6 +142,9 @@ bool Trail::leads_on(const Source& of) const {
   return !memory_.in_output(of.cell) && (of.from != none || !is_input(of.cell));
 }
 
+/// Returns whether nothing has written to the place of an operand.
+bool Trail::is_empty(const Source& of) const { return of.from == none && !is_input(of.cell); }
+
 /// Returns what a cell of an output should hold.
 const Trail::Wanted& Trail::wanted_in(uint32_t cell) {
   const auto [found, added] = wanted_.try_emplace(*promised(cell));
@@ -222,20 +236,34 @@ void Trail::keep_ranks_of(const Source& source, Wanted& wanted) {
 
 /// Finds the operand because of which a write is wrong.
 /// \param at  the wrong write
-/// \param wanted  what it should write; on return what the operand should hold
+/// \param wanted  what it should write; on return what the operand should hold, or several should that
+///   nothing has written
+/// \param several  on return: whether there are several such operands, of which the first is returned
 /// \return null if it is not known
-const Trail::Source* Trail::wrong_operand(uint32_t at, Wanted& wanted) {
+const Trail::Source* Trail::wrong_operand(uint32_t at, Wanted& wanted, bool& several) {
   const Source* wrong = nullptr;
-  bool several = false;
+  several = false;
   for (const Source& source : sources_of(writes_[at])) {
     if (source.from != none && values_.mixed(writes_[source.from].value)) return nullptr;
     if (take(source, wanted)) continue;
-    several = wrong != nullptr;
+    several |= wrong != nullptr;
     if (!wrong) wrong = &source;
   }
   // Each of several wrong operands most likely stands for the ranks whose parts it has.
-  if (several) keep_ranks_of(*wrong, wanted);
+  if (several && !is_empty(*wrong)) keep_ranks_of(*wrong, wanted);
   return exhausted() ? nullptr : wrong;
+}
+
+/// Finds a write of a wanted part to a place of a rank that an operation does not read; none if there is
+/// none.
+uint32_t Trail::written_beside(uint32_t rank, const Write& reader, const Wanted& wanted) {
+  for (const Wanted::Part& part : wanted.parts) {
+    const uint32_t right = part.times ? written_on(rank, sum_of(part.origin)) : none;
+    if (right == none) continue;
+    const auto reads = [&](const Source& of) { return of.cell == writes_[right].cell; };
+    if (std::ranges::none_of(sources_of(reader), reads)) return right;
+  }
+  return none;
 }
 
 /// Finds the write at fault among those that lead to a write of a wrong value.
@@ -244,7 +272,8 @@ const Trail::Source* Trail::wrong_operand(uint32_t at, Wanted& wanted) {
 Trail::Blame Trail::find_operand(uint32_t at, Wanted wanted) {
   for (;;) {
     const Write& write = writes_[at];
-    const Source* const wrong = wrong_operand(at, wanted);
+    bool unsorted = false;
+    const Source* const wrong = wrong_operand(at, wanted, unsorted);
     const bool several = std::ranges::any_of(wanted.parts, [](const auto& part) { return part.times > 1; });
     if (!wrong || !wanted.left || several || !leads_on(*wrong)) break;
     const uint32_t rank = memory_.rank_of(wrong->cell);
@@ -253,10 +282,13 @@ Trail::Blame Trail::find_operand(uint32_t at, Wanted wanted) {
         wrong->from != none && std::ranges::any_of(sources_of(writes_[wrong->from]), [&](const Source& of) {
           return memory_.rank_of(of.cell) == rank;
         });
-    const uint32_t right = moved_on ? none : written_on(rank, wanted.sum);
+    unsorted &= is_empty(*wrong);
+    const uint32_t right = moved_on   ? none
+                           : unsorted ? written_beside(rank, write, wanted)
+                                      : written_on(rank, wanted.sum);
     if (right != none && writes_[right].cell != wrong->cell) {
       if (collide_.contains({writes_[right].chain, writes_[right].op}))
-        return {writes_[right], Fault::misplaced, wrong->cell};
+        return {writes_[right], Fault::misplaced, wrong->cell, {}, true, unsorted};
       return {write, Fault::misread, wrong->cell, writes_[right]};
     }
     if (wrong->from == none) return {write, Fault::wrong, wrong->cell};

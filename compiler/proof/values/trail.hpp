@@ -60,6 +60,8 @@ class Trail {
     uint32_t read = none;
     std::optional<Write> right = {};  ///< misread: the write of what belongs to the output
     bool sure = true;                 ///< false: the values have too many parts to look further
+    bool one_of =
+        false;  ///< misplaced: `read` is one of several places, and the value belongs to any of them
   };
 
   /// \param promise  not of_some_sender()
@@ -68,6 +70,10 @@ class Trail {
 
   /// Adds a write. It keeps the cells that the write copies or combines.
   void add(Write, std::span<const uint32_t> sources);
+  /// Adds a write of the same value by the same operation to another destination. It has the same sources,
+  /// although the first destination may be one of them. \param first  position of the write to the first
+  /// destination in writes()
+  void add_again(Write, size_t first);
 
   /// Finds the write because of which a cell of an output does not hold what it should.
   std::optional<Blame> find(uint32_t cell);
@@ -105,6 +111,7 @@ class Trail {
   static constexpr uint64_t least_parts = uint64_t(1) << 20, parts_per_write = 32;
   bool exhausted() const { return seen_ > least_parts + parts_per_write * writes_.size(); }
 
+  void push(Write);
   uint32_t follow(uint32_t write, Sum wanted);
   bool copies_promised(const Write&, Sum wanted);
   void list_elsewhere();
@@ -113,12 +120,14 @@ class Trail {
   const Wanted& wanted_in(uint32_t cell);
   bool take(const Source&, Wanted&);
   void keep_ranks_of(const Source&, Wanted&);
-  const Source* wrong_operand(uint32_t at, Wanted&);
+  const Source* wrong_operand(uint32_t at, Wanted&, bool& several);
+  uint32_t written_beside(uint32_t rank, const Write& reader, const Wanted&);
   Blame find_operand(uint32_t at, Wanted);
   uint32_t written_on(uint32_t rank, Sum);
   void list_collisions();
   bool is_promised_on(uint32_t rank, Sum);
   bool is_input(uint32_t cell) const;
+  bool is_empty(const Source&) const;
   bool leads_on(const Source&) const;
 
   const Memory& memory_;

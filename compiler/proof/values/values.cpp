@@ -58,6 +58,7 @@ void Holding::move(uint32_t chain, const SymbolicStep& step, std::span<const Tou
     if (step.combines && sources.size() > 1) values_.round(value);
     made_.push_back(value);
   }
+  const size_t first_write = trail_ ? trail_->writes().size() : 0;
   for (const Touch& touch : dests) {
     const uint8_t codec = touch.access->codec;
     const bool encodes = codec && (sources.size() > 1 || sources[0].access->codec != codec);
@@ -67,11 +68,15 @@ void Holding::move(uint32_t chain, const SymbolicStep& step, std::span<const Tou
       held_[touch.cell + at] = value;
       if (!codec_.empty()) codec_[touch.cell + at] = codec;
       writer_[touch.cell + at] = {chain, executor_.chains()[chain].op};
-      if (trail_) {
-        from_.clear();
-        for (const Touch& source : sources) from_.push_back(source.cell + at);
-        trail_->add({touch.cell + at, value, chain, executor_.chains()[chain].op}, from_);
+      if (!trail_) continue;
+      const Trail::Write write{touch.cell + at, value, chain, executor_.chains()[chain].op};
+      if (&touch != &dests[0]) {
+        trail_->add_again(write, first_write + at);
+        continue;
       }
+      from_.clear();
+      for (const Touch& source : sources) from_.push_back(source.cell + at);
+      trail_->add(write, from_);
     }
   }
   made_.clear();

@@ -117,6 +117,7 @@ class Holding : public Observer {
   void drop_races(const std::set<std::string>& lines, Trail&);
   /// Returns the event of a write of a cell. If nobody writes it, the event is the application's.
   ProofEvent event_of(const Writer&, uint32_t cell) const;
+  ProofEvent event_of(const Culprit&) const;
   /// Adds a finding about an output. Returns null if the same finding is there already.
   /// \param by  the operation at fault, if any
   /// \param text  returns the text of the finding; it is called only if the finding is new
@@ -129,6 +130,7 @@ class Holding : public Observer {
   std::string name(const Origin&, uint64_t length) const;
   std::string name(uint32_t cell) const;
   std::string name_of_output(uint32_t rank, uint32_t cell) const;
+  bool reads_packets(const Trail::Blame&) const;
   Finding* say(const Wrong&, const Culprit&, Trail*);
   std::string text_of(const Wrong&, const std::vector<Origin>& expected, const Culprit&, Trail*) const;
   std::string count_wrong() const;

@@ -35,8 +35,17 @@ std::string Holding::name(const Origin& of, uint64_t length) const {
 
 std::string Holding::name(uint32_t cell) const {
   const Range range = memory_.range_of(cell);
-  const uint32_t kind = std::min<uint32_t>(range.space % spaces_per_rank, uint32_t(BufferKind::scratch));
-  return name(BufferKind(kind), range.space / spaces_per_rank, range.begin, range.end);
+  const bool packets = range.space % spaces_per_rank == packet_space;
+  const BufferKind kind = packets ? BufferKind::scratch : BufferKind(range.space % spaces_per_rank);
+  return (packets ? "packets of " : "") + name(kind, range.space / spaces_per_rank, range.begin, range.end);
+}
+
+/// Returns whether an operation reads plain scratch to which another one has written packets.
+bool Holding::reads_packets(const Trail::Blame& blame) const {
+  if (blame.fault != Trail::Fault::misread) return false;
+  const Range read = memory_.range_of(blame.read), right = memory_.range_of(blame.right->cell);
+  return right.space % spaces_per_rank == packet_space && right.space != read.space &&
+         right.space / spaces_per_rank == read.space / spaces_per_rank && right.begin == read.begin;
 }
 
 std::string Holding::name_of_output(uint32_t rank, uint32_t cell) const {
@@ -78,14 +87,16 @@ void Holding::tell(Flow* flow, Trail* trail) {
     if (!culprit) culprit = nearest_to(of);
     const Writer writer = culprit->writer.value_or(Writer{});
     if (!seen.emplace(writer.chain, writer.op, culprit->cell, culprit->rank).second) continue;
-    const std::string line = culprit->writer ? findings_.line_of(event_of(writer, culprit->cell)) : "";
+    const std::string line = culprit->writer ? findings_.line_of(event_of(*culprit)) : "";
     if (known.emplace(line, culprit->rank).second) all.push_back({std::move(*culprit), &of});
   }
   std::ranges::stable_sort(all, {}, [](const Told& of) { return of.culprit.rank; });
-  std::set<std::string> lines;
+  std::set<std::string> lines, writes;
   bool any = false;
   for (const Told& of : all) {
     if (findings_.full(ProofName::values)) break;
+    const std::string line = of.culprit.writer ? findings_.line_of(event_of(of.culprit)) : "";
+    if (lines.contains(line)) continue;
     // The other outputs most likely are wrong because of what was found, and the first finding counts them.
     if (any && of.culprit.rank == Culprit::Rank::doubtful &&
         all.front().culprit.rank != Culprit::Rank::doubtful)
@@ -96,34 +107,44 @@ void Holding::tell(Flow* flow, Trail* trail) {
       continue;
     Finding* const finding = say(*of.wrong, of.culprit, trail);
     if (!finding) continue;
-    if (of.culprit.writer && of.culprit.rank != Culprit::Rank::doubtful)
-      lines.insert(findings_.line_of(event_of(*of.culprit.writer, of.culprit.cell)));
+    if (of.culprit.writer && of.culprit.rank != Culprit::Rank::doubtful) {
+      lines.insert(line);
+      writes.insert({line, findings_.line_of(event_of(*of.culprit.writer, of.culprit.cell))});
+    }
     if (any) continue;
     any = true;
     if (std::string counted = count_wrong(); !counted.empty())
       finding->diagnostic.notes.push_back({{}, {}, std::move(counted)});
   }
-  if (flow && trail) drop_races(lines, *trail);
+  if (flow && trail) drop_races(writes, *trail);
 }
 
-/// Removes findings about races in which an operation at fault accesses what it should not.
+/// Removes findings about races in which an operation at fault accesses what it should not, or another
+/// operation reads what it wrote there.
 /// \param lines  of operations at fault
 void Holding::drop_races(const std::set<std::string>& lines, Trail& trail) {
   struct Accessed {
     OpPlace at;
     Range range;
-    bool writes;
+    bool writes, at_fault;
+  };
+  const auto strays = [&](uint32_t at) {
+    if (at == Trail::none) return false;
+    const Trail::Write& write = trail.writes()[at];
+    return trail.misses(write) &&
+           lines.contains(findings_.line_of(event_of(Writer{write.chain, write.op}, write.cell)));
   };
   findings_.drop(ProofName::races, [&](const Finding& race) {
     std::vector<Accessed> accesses;
     for (const ProofEvent& event : race.events) {
       if (event.who == ProofEvent::Who::application) return false;
-      if (!lines.contains(findings_.line_of(event))) continue;
+      const bool at_fault = lines.contains(findings_.line_of(event));
+      if (!at_fault && event.writes) continue;
       Range range = memory_.buffer(event.buffer_rank, event.buffer);
       const uint64_t chunk = memory_.message().chunk;
       range.end = range.begin + event.end * chunk;
       range.begin += event.begin * chunk;
-      accesses.push_back({event.at, range, event.writes});
+      accesses.push_back({event.at, range, event.writes, at_fault});
     }
     const auto inside = [&](uint32_t cell, const Range& range) {
       const Range of = memory_.range_of(cell);
@@ -135,9 +156,10 @@ void Holding::drop_races(const std::set<std::string>& lines, Trail& trail) {
         if (of.writes && inside(write.cell, of.range) &&
             (trail.misses(write) || !memory_.in_output(write.cell)))
           return true;
-        if (!of.writes && trail.misses(write) &&
-            std::ranges::any_of(trail.sources_of(write),
-                                [&](const Trail::Source& source) { return inside(source.cell, of.range); }))
+        const bool misreads = of.at_fault && trail.misses(write);
+        if (!of.writes && std::ranges::any_of(trail.sources_of(write), [&](const Trail::Source& source) {
+              return inside(source.cell, of.range) && (misreads || strays(source.from));
+            }))
           return true;
       }
     }
@@ -201,12 +223,17 @@ std::string Holding::words_of(const Wrong& of, const Culprit& culprit, Trail* tr
              (read.empty() ? "" : "; " + read);
     }
     case Fault::misread:
+      if (reads_packets(blame))
+        return "this reads " + name(blame.read) +
+               " as plain data, but what belongs there is in packets at that place";
       return "this reads " + name(blame.read) + ", but what belongs there is in " + name(blame.right->cell);
     case Fault::mislaid:
     case Fault::strayed:
       return belongs;
     case Fault::misplaced:
-      return belongs + ", and not to " + name(blame.read) + ", from which it is read";
+      return belongs + ", and not to " +
+             (blame.one_of ? "one of the places from which it is read, such as " : "") + name(blame.read) +
+             (blame.one_of ? "" : ", from which it is read");
     case Fault::unused:
       return belongs + ", and nothing copies it from there to the output";
     case Fault::repeated:
@@ -249,6 +276,11 @@ Finding* Holding::say(const Wrong& of, const Culprit& culprit, Trail* trail) {
     const Trail::Write& right = *culprit.blame->right;
     finding->diagnostic.notes.push_back({{}, place({right.chain, right.op}), "it is written here"});
   }
+  if (culprit.blame && reads_packets(*culprit.blame))
+    finding->diagnostic.help =
+        "read the packets: with unpack_packets() and not copy(), with combine_packets(), or with reduce() "
+        "and "
+        "packet = true";
   if (of.unreachable.empty()) tell_swapped(finding->diagnostic, of.cell, value);
   for (const Origin& origin : wanted) finding->expected.push_back({name(origin, length)});
   if (!is_written(of.cell)) return finding;
@@ -341,20 +373,31 @@ ProofEvent Holding::event_of(const Writer& writer, uint32_t cell) const {
   return event;
 }
 
+/// Returns the access at fault. If an operation reads a wrong place, this is the read.
+ProofEvent Holding::event_of(const Culprit& culprit) const {
+  const std::optional<Trail::Blame>& blame = culprit.blame;
+  if (!blame || blame->read == Trail::none || blame->fault == Trail::Fault::misplaced)
+    return event_of(*culprit.writer, culprit.cell);
+  ProofEvent event = event_of(*culprit.writer, blame->read);
+  event.writes = false;
+  return event;
+}
+
 /// Adds a finding at the line of an operation. If several ranks do this at one line, only one of them gets a
 /// finding.
 Finding* Holding::add(uint32_t rank, uint32_t cell, const Culprit& by,
                       const std::function<std::string()>& text) {
   std::optional<ProofEvent> fault;
   if (by.writer) fault = event_of(*by.writer, by.cell);
-  if (!findings_.news(ProofName::values, fault ? findings_.line_of(*fault) : "")) return nullptr;
+  const std::optional<ProofEvent> named = fault ? std::optional(event_of(by)) : std::nullopt;
+  if (!findings_.news(ProofName::values, named ? findings_.line_of(*named) : "")) return nullptr;
   Finding& finding = findings_.add(
       ProofName::values, Finding::Kind::value, fault ? std::optional(fault->at) : std::nullopt, text(), {},
       fault ? std::string() : path_of("gpus", rank, chunks_key(size_t(BufferKind::output))));
   finding.events.push_back(event_of(writer_[cell], cell));
-  if (!fault || by.cell == cell) return &finding;
-  finding.diagnostic.line = findings_.joined_line(*fault);
-  if (by.at_fault) finding.events.push_back(*fault);
+  if (!fault) return &finding;
+  if (by.cell != cell || !named->writes) finding.diagnostic.line = findings_.joined_line(*named);
+  if (by.at_fault && by.cell != cell) finding.events.push_back(*fault);
   return &finding;
 }
 

@@ -130,6 +130,21 @@ def check_moves(fused, rank, device):
     return turn, gather
 
 
+def check_devices(fused):
+    """A device that cannot work is refused before anything is built, and before the group is used."""
+    makers = {"experts": lambda device: fused.ExpertExchange(experts_per_rank=1, top_k=1, hidden=8, max_tokens=1, device=device),
+              "norm": lambda device: fused.RmsNormAllReduce(64, 128, device=device),
+              "reduce": lambda device: fused.QuantisedAllReduce(1024, device=device),
+              "gather": lambda device: fused.QuantisedAllGather(1024, device=device),
+              "turn": lambda device: fused.TransposeAllToAll(64, device=device),
+              "permute": lambda device: fused.GatherPermute(8, 8, device=device)}
+    for make in makers.values():
+        expect_error('on "cuda" or "cpu"', make, "meta")
+        if not torch.cuda.is_available():
+            expect_error('pass device="cpu"', make, "cuda")
+    assert not fused.extension.cache_info().misses, "a refused kernel builds the C++ part"
+
+
 def rank_main(rank, prefix, folder):
     cuda = torch.cuda.device_count() >= RANKS
     device = torch.device("cuda", rank) if cuda else torch.device("cpu")
@@ -164,6 +179,7 @@ def main():
         sys.path.insert(0, str(module))
         os.environ["PYTHONPATH"] = f"{module}:{os.environ.get('PYTHONPATH', '')}"
         import chorale_fused
+        check_devices(chorale_fused)
         chorale_fused.extension()  # builds it once, before all ranks need it at the same time
         torch.multiprocessing.spawn(rank_main, (prefix, folder), nprocs=RANKS)
     where = f"{RANKS} GPUs" if torch.cuda.device_count() >= RANKS else "the CPU"

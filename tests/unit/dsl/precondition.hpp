@@ -26,6 +26,7 @@ struct Case {
   const char* what;
   std::function<void(Fixture&)> call;
   const char* text;
+  const char* help = nullptr;  ///< null: it is not compared
 };
 
 inline void PrintTo(const Case& wrong, std::ostream* out) { *out << wrong.what; }
@@ -36,6 +37,7 @@ inline void expect_one_finding(const Case& wrong, const char* file) {
   wrong.call(fixture);
   ASSERT_EQ(texts(fixture.program), Texts{wrong.text});
   const Diagnostic found = fixture.program.diagnostics()[0];
+  EXPECT_EQ(found.help, wrong.help ? wrong.help : found.help);
   EXPECT_EQ(found.check, "dsl");
   EXPECT_EQ(found.line.file, file);
   EXPECT_NE(found.line.line, 0u);

@@ -40,9 +40,11 @@ const Case on_ranks[] = {
      [](Fixture& f) { f.zero.copy(f.o0[0], other_program().rank(0).get_input_buffer()[0], 0); },
      "the rank is of program 'two', but src is of another program of that name"},
     {"copy_packets_dst", [](Fixture& f) { f.zero.copy_packets(f.o0[0], f.i0[0], 0); },
-     "dst is in the output buffer, but packets are kept in scratch"},
+     "dst is in the output buffer, but packets are kept in scratch",
+     "copy() writes plain data to any buffer"},
     {"unpack_packets_src", [](Fixture& f) { f.zero.unpack_packets(f.o0[0], f.i0[0], 0); },
-     "src is in the input buffer, but packets are kept in scratch"},
+     "src is in the input buffer, but packets are kept in scratch",
+     "copy() reads plain data from any buffer"},
     {"tb_negative", [](Fixture& f) { f.zero.copy(f.o0[0], f.i0[0], -1); },
      "thread block is -1, but must be 0 to 65535"},
     {"tb_too_high", [](Fixture& f) { f.zero.copy(f.o0[0], f.i0[0], 65536); },
@@ -72,7 +74,8 @@ const Case on_ranks[] = {
      [](Fixture& f) {
        f.zero.reduce(f.i0[0], {f.s0[0], f.o0[0]}, 0, f.o0[0], ReduceOp::sum, true);
      },
-     "others[1] is in the output buffer, but packets are kept in scratch"},
+     "others[1] is in the output buffer, but packets are kept in scratch",
+     "only src, the first operand, may be plain data"},
     {"reduce_avg", [](Fixture& f) { f.zero.reduce(f.i0[0], {f.i0[1]}, 0, f.o0[0], ReduceOp::avg); },
      "reduce_op is avg, but an operation combines by sum, min, max or prod"},
     {"reduce_op_unknown", [](Fixture& f) { f.zero.reduce(f.i0[0], {f.i0[1]}, 0, f.o0[0], ReduceOp(33)); },
@@ -95,7 +98,8 @@ const Case on_ranks[] = {
      [](Fixture& f) {
        f.zero.combine_packets(f.o0[0], {f.s0[0], f.i0[0]}, 0);
      },
-     "packets[1] is in the input buffer, but packets are kept in scratch"},
+     "packets[1] is in the input buffer, but packets are kept in scratch",
+     "reduce() with packet = true adds packets to plain data, its src"},
     {"combine_avg", [](Fixture& f) { f.zero.combine_packets(f.o0[0], {f.s0[0]}, 0, ReduceOp::avg); },
      "reduce_op is avg, but an operation combines by sum, min, max or prod"},
     {"combine_tb", [](Fixture& f) { f.zero.combine_packets(f.o0[0], {f.s0[0]}, -1); },

@@ -149,11 +149,10 @@ TEST(Values, AddendsWithoutNumber) {
   ASSERT_EQ(finding.held.size(), 1u);
   EXPECT_EQ(finding.held[0].times, uint64_t{1} << 40);
   const Witness witness = explain(plan, finding);
-  const std::string eight =
-      "input[0:1] of rank 0, input[0:1] of rank 0, input[0:1] of rank 0, input[0:1] of rank 0, ";
+  const std::string four =
+      "input[0:1] of rank 0, input[0:1] of rank 0, input[0:1] of rank 0, input[0:1] of rank 0";
   EXPECT_EQ(witness.because.at(0), "it should hold input[0:1] of rank 0, input[0:1] of rank 1");
-  EXPECT_EQ(witness.because.at(1),
-            "it holds " + eight + eight.substr(0, eight.size() - 2) + " and 1099511627768 more");
+  EXPECT_EQ(witness.because.at(1), "it holds " + four + " and 1099511627772 more");
 }
 
 TEST(Values, AllReduce) {

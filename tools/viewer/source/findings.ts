@@ -211,9 +211,10 @@ export class Findings {
       // A second frame marks culprits for those who do not see their colour.
       if (event.part === "culprit") group.append("rect").attr("class", "inner").attr("x", 3).attr("y", 3).attr("width", box - 6).attr("height", 38).attr("rx", 3);
       const text = event.part === "missing" ? `never: ${event.text}` : event.text;
-      const label = group.append("text").attr("x", event.mark ? 30 : 8).attr("y", 18);
-      label.text(shortened(text, event.mark ? 38 : 42)).append("title").text(text);
-      group.append("text").attr("class", "small").attr("x", event.mark ? 30 : 8).attr("y", 35).text(`launch ${event.launch}${event.line ? `, ${event.line}` : ""}`);
+      const x = event.mark ? 30 : 8;
+      const place = `launch ${event.launch}${event.line ? `, ${event.line}` : ""}`;
+      group.append("text").attr("x", x).attr("y", 18).text(shortened(text, box - x - 8, 12)).append("title").text(text);
+      group.append("text").attr("class", "small").attr("x", x).attr("y", 35).text(shortened(place, box - x - 8, 11)).append("title").text(place);
       if (event.mark) {
         group.append("circle").attr("class", "badge").attr("cx", 15).attr("cy", 22).attr("r", 10);
         group.append("text").attr("class", "badge-text").attr("x", 15).attr("y", 26).text(event.mark);
@@ -224,7 +225,18 @@ export class Findings {
   }
 }
 
-const shortened = (text: string, most: number) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+const ruler = document.createElement("canvas").getContext("2d");
+
+/** Returns the text, or its beginning if it is wider than `room` pixels in letters of `size` pixels. */
+function shortened(text: string, room: number, size: number): string {
+  if (!ruler) return text;
+  ruler.font = `${size}px ${getComputedStyle(document.body).fontFamily}`;
+  const fits = (part: string) => ruler.measureText(part).width <= room;
+  if (fits(text)) return text;
+  let length = text.length;
+  while (length > 0 && !fits(`${text.slice(0, length)}…`)) --length;
+  return `${text.slice(0, length)}…`;
+}
 
 function words(event: Event): string {
   const mark = event.mark ? `${event.mark}: ` : "";
