@@ -37,7 +37,7 @@ constexpr uint32_t most_blocks = 128;
 class Search {
  public:
   Search(const SynthesisCall& call, const Machine& machine, const Topology& topology,
-         const std::vector<Plan>& others, const std::function<void(double, double)>& progress)
+         const std::vector<OtherPlan>& others, const std::function<void(double, double)>& progress)
       : call_(call),
         topology_(topology_of_group(topology, group_of(call, topology))),
         machine_(machine),
@@ -99,9 +99,9 @@ class Search {
   }
 
   void try_other(size_t at) {
-    const Plan& plan = others_[at];
+    const Plan& plan = others_[at].plan;
     if (plan.collective != call_.collective || plan.ranks() != network_->ranks || plan.inplace) return;
-    const double ns = simulated(plan);
+    const double ns = simulated(others_[at].name, plan);
     if (better(ns)) best_other_ = at;
   }
 
@@ -177,7 +177,7 @@ class Search {
       return none;
     }
     if (compiled.plan.thread_blocks() > most_blocks) return none;
-    const double ns = simulated(compiled.plan);
+    const double ns = simulated(name_of(recipe), compiled.plan);
     if (better(ns)) {
       best_recipe_ = recipe;
       best_other_.reset();
@@ -202,8 +202,8 @@ class Search {
   }
 
   /// Returns the predicted time of a plan, and lists it; infinity if the topology refuses it.
-  double simulated(const Plan& plan) {
-    SynthesisTrial trial{plan.name, 0, {}};
+  double simulated(const std::string& name, const Plan& plan) {
+    SynthesisTrial trial{name, 0, {}};
     try {
       trial.ns = simulate(plan, {.bytes = call_.bytes, .dtype = call_.dtype}, machine_).ns;
     } catch (const UsageError& error) {
@@ -231,7 +231,7 @@ class Search {
   void finish() {
     found_.ns = best_ns_;
     if (best_other_) {
-      found_.plan = others_[*best_other_];
+      found_.plan = others_[*best_other_].plan;
     } else {
       dsl::Program program = *program_for(*best_recipe_);
       CompileOptions options = program.compile_options();
@@ -250,18 +250,50 @@ class Search {
 
   void explain() {
     std::string& text = found_.explanation;
-    text += fmt::format("{}: {:.2f} us predicted for {}\n", found_.plan.name, found_.ns / 1e3,
-                        byte_count_text(call_.bytes));
-    text += fmt::format("bound: {:.2f} us, from {}\n", found_.cut_ns / 1e3, found_.cut);
-    if (found_.class_ns > 0)
-      text +=
-          fmt::format("least time of trees or paths over these routes: {:.2f} us\n", found_.class_ns / 1e3);
+    text += fmt::format("{}: {:.2f} us predicted for {} on {}\n", found_.trials.front().name, found_.ns / 1e3,
+                        byte_count_text(call_.bytes), topology_.name);
+    text += fmt::format("bound of all plans: {:.2f} us, because of {}\n", found_.cut_ns / 1e3, found_.cut);
+    if (found_.class_ns > 0) {
+      text += fmt::format("bound of trees and paths over the routes: {:.2f} us\n", found_.class_ns / 1e3);
+    }
+    const Simulation simulation =
+        simulate(found_.plan, {.bytes = call_.bytes, .dtype = call_.dtype}, machine_);
+    const std::vector<double>& busy = simulation.topology_busy_ns;
+    const auto busiest = std::max_element(busy.begin(), busy.end());
+    text += fmt::format("busiest link: {}, in use {:.0f} % of the time\n",
+                        topology_.link_name(uint32_t(busiest - busy.begin())), 100 * *busiest / found_.ns);
+    if (!best_recipe_ || best_other_) return;
+    const Design& design = *designs_.at({best_recipe_->few, best_recipe_->level});
+    if (design.lanes > 1)
+      text += fmt::format("each chunk is cut into {} parts, each with its own thread blocks\n", design.lanes);
+    describe("added up towards", design.up, text);
+    describe("sent on from", design.down, text);
+  }
+
+  /// Lists the trees of a stage: which rank sends to which.
+  void describe(const std::string& what, const Stage& stage, std::string& text) const {
+    constexpr size_t most = 16;
+    for (size_t at = 0; at < stage.trees.size(); ++at) {
+      if (at == most) {
+        text += fmt::format("... and {} more\n", stage.trees.size() - at);
+        return;
+      }
+      const Tree& tree = stage.trees[at];
+      std::string steps;
+      for (const uint32_t one : tree.over) {
+        if (one == no_connection) continue;
+        steps += fmt::format("{}{}>{}", steps.empty() ? "" : " ", network_->connections[one].from,
+                             network_->connections[one].to);
+      }
+      text += fmt::format("{} {} {} rank {}: {}\n", tree.chunks, tree.chunks == 1 ? "chunk" : "chunks", what,
+                          tree.root, steps);
+    }
   }
 
   const SynthesisCall& call_;
   const Topology topology_;
   Machine machine_;
-  const std::vector<Plan>& others_;
+  const std::vector<OtherPlan>& others_;
   const std::function<void(double, double)>& progress_;
   const std::unique_ptr<Network> network_;
   const Clock::time_point begun_ = Clock::now();
@@ -277,8 +309,10 @@ class Search {
 
 }  // namespace
 
+std::span<const std::string_view> synthesized_collectives() { return known; }
+
 Synthesis synthesize(const SynthesisCall& call, const Machine& machine, const Topology& topology,
-                     const std::vector<Plan>& others,
+                     const std::vector<OtherPlan>& others,
                      const std::function<void(double best_ns, double share)>& progress) {
   return Search(call, machine, topology, others, progress).run();
 }

@@ -26,11 +26,11 @@ struct SynthesizeArguments {
 };
 
 /// Returns the shipped plans for as many ranks as the call has.
-std::vector<Plan> shipped(const SynthesizeArguments& options, size_t ranks) {
-  std::vector<Plan> plans;
+std::vector<OtherPlan> shipped(const SynthesizeArguments& options, size_t ranks) {
+  std::vector<OtherPlan> plans;
   if (options.only_found) return plans;
   for (NamedPlan& named : shipped_plans(options.call.collective, uint32_t(ranks)))
-    if (!named.plan.inplace) plans.push_back(std::move(named.plan));
+    if (!named.plan.inplace) plans.push_back({named.name, std::move(named.plan)});
   return plans;
 }
 
@@ -51,8 +51,8 @@ std::string table_of(const Synthesis& found, bool all) {
 Exit synthesize_it(SynthesizeArguments options) {
   keep_apart({{"--topology", options.topology}, {"--machine", options.machine}}, {{"-o", options.output}});
   if (options.output != "-") need_writable(options.output);
-  const Machine machine = machine_of(options.machine);
-  const Topology topology = load_topology(options.topology);
+  const Machine machine = machine_of(options.machine, options.topology);
+  const Topology& topology = machine.topology;
   const size_t ranks = options.call.group.empty() ? topology.gpus().size() : options.call.group.size();
   options.call.dtype = carrier_of(options.dtype);
   const std::vector<uint64_t> sizes = sizes_for(options.bytes, "1G", uint32_t(ranks), options.call.dtype);
@@ -79,14 +79,17 @@ Exit synthesize_it(SynthesizeArguments options) {
 
 Action command::synthesize(CLI::App& app) {
   auto options = std::make_shared<SynthesizeArguments>();
-  app.add_option("collective", options->call.collective,
-                 "allgather, allreduce, reducescatter, alltoall, broadcast or reduce")
-      ->required()
-      ->type_name("NAME");
-  app.add_option("--topology", options->topology,
-                 "How the GPUs are connected: a file, or a shipped topology such as switch:8")
-      ->required()
-      ->type_name("NAME");
+  const auto known = synthesized_collectives();
+  const std::vector<std::string> names(known.begin(), known.end());
+  suggest(app.add_option("collective", options->call.collective,
+                         "allgather, allreduce, reducescatter, alltoall, broadcast or reduce")
+              ->required()
+              ->check(one_of("collective", names))
+              ->type_name("NAME"),
+          [names] { return names; });
+  declare_topology(app, options->topology,
+                   "How the GPUs are connected: a file, or a shipped topology such as switch:8")
+      ->required();
   app.add_option("--bytes", options->bytes, "Size of the message, as for run; default 1G")->type_name("SIZE");
   app.add_option("--dtype", options->dtype, "Type of an element; default f32")
       ->transform(dtype_word())
@@ -100,7 +103,7 @@ Action command::synthesize(CLI::App& app) {
   app.add_option("--seed", options->call.seed, "Number from which choices are drawn; default 1")
       ->type_name("N");
   app.add_option("--limit", options->call.seconds, "Seconds that the search may take; default 60")
-      ->check(CLI::PositiveNumber)
+      ->transform(whole_number(1, 86400))
       ->type_name("SECONDS");
   app.add_flag("--only-found", options->only_found,
                "Leave out the shipped plans, which are tried too otherwise");

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "chorale/machine.hpp"
@@ -13,6 +15,9 @@
 #include "chorale/topology.hpp"
 
 namespace chorale {
+
+/// Returns the collectives for which plans can be found.
+std::span<const std::string_view> synthesized_collectives();
 
 /// Says what to look for.
 struct SynthesisCall {
@@ -23,6 +28,12 @@ struct SynthesisCall {
   std::vector<uint32_t> group = {};  ///< the GPUs that are ranks, by rank; empty: all GPUs of the topology
   uint64_t seed = 1;                 ///< the same seed and call find the same plan, if the time suffices
   double seconds = 60;               ///< time limit; the best plan so far is returned when it is over
+};
+
+/// Holds a plan that is tried beside those that the search makes.
+struct OtherPlan {
+  std::string name;  ///< in SynthesisTrial
+  Plan plan;
 };
 
 /// Holds one plan that was tried.
@@ -52,7 +63,7 @@ struct Synthesis {
 ///   that has passed
 /// \throws UsageError if the topology, group or call is wrong, or if no plan was found in the time
 Synthesis synthesize(const SynthesisCall&, const Machine&, const Topology&,
-                     const std::vector<Plan>& others = {},
+                     const std::vector<OtherPlan>& others = {},
                      const std::function<void(double best_ns, double share)>& progress = {});
 
 }  // namespace chorale

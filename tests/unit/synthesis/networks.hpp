@@ -2,6 +2,7 @@
 // These make networks for the tests of the synthesiser.
 
 #include <memory>
+#include <utility>
 
 #include "chorale/machine.hpp"
 #include "chorale/topology.hpp"
