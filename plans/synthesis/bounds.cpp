@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <map>
 #include <utility>
 
 #include "max_flow.hpp"
@@ -80,6 +80,28 @@ class Cuts {
   const std::vector<uint32_t> gpus_;
 };
 
+/// Returns the rate from a group of ranks to all others, or back.
+double rate_between(const Network& network, const std::vector<uint32_t>& group, bool back) {
+  const std::vector<uint32_t> gpus = network.topology.gpus();
+  const size_t nodes = network.topology.nodes.size();
+  constexpr double unit = 1e6;  // flows have whole numbers
+  MaxFlow flow(nodes + 2);
+  for (size_t at = 0; at < network.gb_s.size(); ++at) {
+    const TopologyLink& link = network.topology.links[at];
+    flow.arc(back ? link.to : link.from, back ? link.from : link.to, int64_t(network.gb_s[at] * unit));
+  }
+  std::vector<bool> inside(network.ranks, false);
+  for (const uint32_t rank : group) inside[rank] = true;
+  for (uint32_t rank = 0; rank < network.ranks; ++rank) {
+    if (inside[rank]) {
+      flow.arc(nodes, gpus[rank], int64_t(whole));
+    } else {
+      flow.arc(gpus[rank], nodes + 1, int64_t(whole));
+    }
+  }
+  return double(flow.between(nodes, nodes + 1)) / unit;
+}
+
 /// Returns the rates at which each rank can send and receive.
 std::pair<std::vector<double>, std::vector<double>> rates_of_ranks(const Network& network) {
   const std::vector<uint32_t> gpus = network.topology.gpus();
@@ -103,13 +125,22 @@ Cut worst_cut(const Network& network, const Demand& demand) {
   return worst;
 }
 
-Cut worst_rank_of_alltoall(const Network& network) {
-  const auto [out, in] = rates_of_ranks(network);
-  const double leaves = double(network.ranks - 1) / network.ranks;
-  Cut worst;
+Cut worst_group_of_alltoall(const Network& network) {
+  const std::vector<uint32_t> gpus = network.topology.gpus();
+  std::map<std::string, std::vector<uint32_t>> groups;
   for (uint32_t rank = 0; rank < network.ranks; ++rank) {
-    const double ratio = leaves / std::min(out[rank], in[rank]);
-    if (ratio > worst.ns_per_byte) worst = {ratio, {rank}};
+    const TopologyNode& node = network.topology.nodes[gpus[rank]];
+    groups["rank " + std::to_string(rank)] = {rank};
+    groups["host " + node.host].push_back(rank);
+    groups["pod " + node.pod].push_back(rank);
+  }
+  Cut worst;
+  for (const auto& [name, group] : groups) {
+    const size_t others = network.ranks - group.size();
+    if (others == 0) continue;
+    const double data = double(group.size()) * double(others) / network.ranks;
+    const double rate = std::min(rate_between(network, group, false), rate_between(network, group, true));
+    if (data / rate > worst.ns_per_byte) worst = {data / rate, group};
   }
   return worst;
 }

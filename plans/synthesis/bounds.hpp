@@ -27,8 +27,9 @@ struct Cut {
 /// rate, over all sets of ranks, switches and NICs.
 Cut worst_cut(const Network&, const Demand&);
 
-/// Returns the worst cut around a single rank for an all-to-all of all ranks, of 1 byte in all for each rank.
-Cut worst_rank_of_alltoall(const Network&);
+/// Returns the worst cut around one rank, one host or one pod for an all-to-all in which each rank sends 1
+/// byte in all.
+Cut worst_group_of_alltoall(const Network&);
 
 /// Returns a bound for an all-reduce of 1 byte: the worst cut, or the rate of all ranks together, over which
 /// every part crosses 2 (ranks - 1) times.

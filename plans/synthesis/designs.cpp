@@ -8,6 +8,9 @@
 namespace chorale::synthesis {
 namespace {
 
+/// Linear programs of more ranks take too long.
+constexpr uint32_t most_solved = 32;
+
 /// Returns whole numbers in proportion to the parts, whose sum is `whole`.
 std::vector<int64_t> shares_of(const std::vector<double>& parts, int64_t whole) {
   const double sum = std::accumulate(parts.begin(), parts.end(), 0.0);
@@ -52,13 +55,15 @@ Designer::Designer(const Network& network, const std::string& collective, uint32
                    uint64_t seed, double seconds)
     : network_(network), collective_(collective), root_(root) {
   if (collective == "alltoall") {
-    paths_ = rates_of_alltoall(network, seed, seconds);
+    paths_ =
+        network.ranks <= most_solved ? rates_of_alltoall(network, seed, seconds) : direct_alltoall(network);
     return;
   }
   if (collective == "allreduce" || collective == "reducescatter" || collective == "reduce")
     stages_.push_back(Way::up);
   if (collective == "allreduce" || collective == "allgather" || collective == "broadcast")
     stages_.push_back(Way::down);
+  if (network.ranks > most_solved) return;
   std::vector<double> weights;  // empty for an all-reduce: any rank may add up any part
   if (has_one_root()) {
     weights.assign(network.ranks, 0);
@@ -72,6 +77,7 @@ Designer::Designer(const Network& network, const std::string& collective, uint32
 bool Designer::has_one_root() const { return collective_ == "broadcast" || collective_ == "reduce"; }
 
 double Designer::ns_per_byte() const {
+  if (network_.ranks > most_solved) return 0;
   return trees_ ? trees_->ns_per_byte : paths_ ? paths_->ns_per_byte : 0;
 }
 

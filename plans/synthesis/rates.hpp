@@ -37,9 +37,12 @@ struct Path {
 };
 
 struct AllToAllRates {
-  double ns_per_byte = 0;
+  double ns_per_byte = 0;  ///< the least time, or that of the busiest link if all send directly
   std::vector<Path> paths;
 };
+
+/// Returns the rates if each pair of ranks sends directly; nothing if a pair has no connection.
+std::optional<AllToAllRates> direct_alltoall(const Network&);
 
 /// Solves an all-to-all.
 /// \returns nothing if the time was not enough

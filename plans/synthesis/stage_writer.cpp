@@ -45,7 +45,7 @@ StageWriter::StageWriter(Program& program, const Network& network, const Stage& 
     std::vector<Worker>& of_rank = shared[{from, port}];
     if (port) {
       if (of_rank.empty()) of_rank = {{resources.blocks(from, 1), {0, design.lanes}}};
-      receivers_[one] = resources.blocks(to, 1);
+      if (!ends_there(one)) receivers_[one] = resources.blocks(to, 1);
       const std::vector<uint32_t>& order = stage.order.of_connection[one];
       const bool adds = std::any_of(order.begin(), order.end(),
                                     [&](uint32_t piece) { return !arriving(piece, from).empty(); });
@@ -89,6 +89,17 @@ std::vector<uint32_t> StageWriter::consumers(uint32_t piece, uint32_t rank) cons
   return on.empty() ? std::vector<uint32_t>{no_connection} : on;
 }
 
+bool StageWriter::ends_there(uint32_t one) const {
+  const std::vector<uint32_t>& order = stage_.order.of_connection[one];
+  return std::all_of(order.begin(), order.end(), [&](uint32_t piece) {
+    return leaving_[stage_.pieces[piece].tree][network_.connections[one].to].empty();
+  });
+}
+
+int64_t StageWriter::receiver(uint32_t one) const {
+  return receivers_[one] >= 0 ? receivers_[one] : ends_at_[network_.connections[one].to].front().block;
+}
+
 void StageWriter::begin() {
   for (uint32_t one = 0; one < network_.connections.size(); ++one) {
     if (stage_.order.of_connection[one].empty()) continue;
@@ -105,11 +116,12 @@ void StageWriter::begin_port(uint32_t one) {
   const Ends<PortChannel>& port = ports_.emplace(one, Ends<PortChannel>(program_, connection)).first->second;
   Deliveries& deliveries = deliveries_.emplace(one, Deliveries(program_, connection.to)).first->second;
   for (const uint32_t piece : stage_.order.of_connection[one]) {
+    if (receivers_[one] < 0) break;
     for (const uint32_t consumer : consumers(piece, connection.to))
       for (const Worker& worker : workers(connection.to, consumer))
         deliveries.expect(consumer, worker.parts.first);
   }
-  port.back.signal(receivers_[one]);
+  port.back.signal(receiver(one));
   port.there.wait(senders_[one].front().block);
 }
 
@@ -147,6 +159,7 @@ void StageWriter::end() {
   for (auto& [one, port] : ports_) {
     const uint32_t to = network_.connections[one].to;
     for (const uint32_t piece : stage_.order.of_connection[one]) {
+      if (receivers_[one] < 0) break;
       port.back.wait(receivers_[one]);
       for (const uint32_t consumer : consumers(piece, to))
         for (const Worker& worker : workers(to, consumer))
@@ -158,7 +171,11 @@ void StageWriter::end() {
 
 void StageWriter::await(uint32_t one, uint32_t consumer, const Worker& worker) {
   if (network_.connections[one].port) {
-    deliveries_.at(one).await(consumer, worker.parts.first, worker.block);
+    if (receivers_[one] >= 0) {
+      deliveries_.at(one).await(consumer, worker.parts.first, worker.block);
+    } else if (worker.parts.first == 0) {
+      ports_.at(one).back.wait(worker.block);
+    }
     return;
   }
   for (int64_t lane = 0; lane < worker.parts.count; ++lane)

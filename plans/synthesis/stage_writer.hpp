@@ -93,6 +93,9 @@ class StageWriter {
   std::vector<Worker> lanes(uint32_t rank);
   void begin_port(uint32_t one);
   void begin_memory(uint32_t one);
+  /// Returns true if all pieces of a connection end at its receiver.
+  bool ends_there(uint32_t one) const;
+  int64_t receiver(uint32_t one) const;
   bool one_for_all(uint32_t rank, uint32_t consumer) const { return workers(rank, consumer).size() < lanes_; }
 
   dsl::Program& program_;
@@ -104,7 +107,7 @@ class StageWriter {
   std::vector<std::vector<Worker>> ends_at_;                            // by rank
   std::vector<std::vector<Worker>> senders_;                            // by connection
   std::vector<std::vector<Worker>> adders_;  // by connection over a port: they add up what it sends
-  std::vector<int64_t> receivers_;           // by connection over a port: thread block
+  std::vector<int64_t> receivers_;           // by connection over a port: thread block; -1: that of the end
   std::vector<Send> sends_;
   std::map<std::tuple<uint32_t, uint32_t, int64_t>, Ends<dsl::MemoryChannel>> channels_;  // and by lane
   std::map<uint32_t, Ends<dsl::PortChannel>> ports_;                                      // by connection

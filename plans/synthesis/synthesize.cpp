@@ -91,7 +91,7 @@ class Search {
       demand.weights[call_.root] = 1;
     }
     demand.reversed = call_.collective == "reduce" || call_.collective == "reducescatter";
-    const Cut cut = call_.collective == "alltoall"    ? worst_rank_of_alltoall(*network_)
+    const Cut cut = call_.collective == "alltoall"    ? worst_group_of_alltoall(*network_)
                     : call_.collective == "allreduce" ? worst_cut_of_allreduce(*network_)
                                                       : worst_cut(*network_, demand);
     found_.cut_ns = cut.ns_per_byte * double(call_.bytes);

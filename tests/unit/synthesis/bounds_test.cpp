@@ -61,9 +61,9 @@ TEST(Bounds, OfASwitch) {
   const double gb_s = made.network->gb_s.front();
   const Demand demand{std::vector<double>(8, 0.125), false};
   EXPECT_NEAR(worst_cut(*made.network, demand).ns_per_byte, 7.0 / 8 / gb_s, 1e-9);
-  EXPECT_NEAR(worst_rank_of_alltoall(*made.network).ns_per_byte, 7.0 / 8 / gb_s, 1e-9);
+  EXPECT_NEAR(worst_group_of_alltoall(*made.network).ns_per_byte, 7.0 / 8 / gb_s, 1e-9);
   EXPECT_NEAR(worst_cut_of_allreduce(*made.network).ns_per_byte, 14.0 / 8 / gb_s, 1e-9);
-  EXPECT_EQ(words_of(*made.network, worst_rank_of_alltoall(*made.network)), "the links around gpu0");
+  EXPECT_EQ(words_of(*made.network, worst_group_of_alltoall(*made.network)), "the links around gpu0");
 }
 
 // A solution of the searched class cannot be better than the bounds of all plans.
@@ -82,7 +82,7 @@ TEST(Rates, AreNoBetterThanTheBounds) {
     }
     const auto all = rates_of_alltoall(network, seed, 60);
     ASSERT_TRUE(all);
-    EXPECT_GE(all->ns_per_byte, worst_rank_of_alltoall(network).ns_per_byte * (1 - 1e-6));
+    EXPECT_GE(all->ns_per_byte, worst_group_of_alltoall(network).ns_per_byte * (1 - 1e-6));
   }
 }
 
