@@ -1,7 +1,7 @@
 // bench_synthesis finds plans for 20 topologies, 10 of them random, and prints how close they come to what
 // the links allow.
 //
-//   bench_synthesis [--limit SECONDS] [--bytes N] [topology ...] >table.md
+//   bench_synthesis [--limit SECONDS] [--bytes N] [--collectives LIST] [topology ...] >table.md
 //
 // The tables of docs/synthesis.md are its output. A random topology is named random:GPUS/SEED.
 
@@ -26,7 +26,6 @@ const std::vector<std::string> all{"switch:2",   "switch:8",   "switch:16",   "r
                                    "mesh:4",     "mesh:8",     "pcie:8",      "hosts:2x4/4", "hosts:2x8/8",
                                    "random:3/1", "random:4/2", "random:5/3",  "random:6/4",  "random:7/5",
                                    "random:8/6", "random:9/7", "random:10/8", "random:12/9", "random:16/10"};
-constexpr const char* collectives[] = {"allgather", "allreduce", "reducescatter", "alltoall", "broadcast"};
 
 Topology topology_of(const std::string& name) {
   unsigned gpus = 0;
@@ -60,8 +59,12 @@ double print_row(const std::string& name, SynthesisCall call, const Machine& mac
 int main(int argc, char** argv) {
   CLI::App app{"Finds plans for many topologies."};
   std::vector<std::string> topologies = all;
+  std::vector<std::string> collectives{"allgather", "allreduce", "reducescatter", "alltoall", "broadcast"};
   SynthesisCall call{.collective = "", .bytes = uint64_t{1} << 30};
   app.add_option("topologies", topologies, "Names of topologies; default: 20 of them");
+  app.add_option("--collectives", collectives, "Collectives; default: five")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--bytes", call.bytes, "Size of the message; default 1 GiB");
   app.add_option("--limit", call.seconds, "Seconds for each plan; default 60");
   CLI11_PARSE(app, argc, argv);
@@ -70,7 +73,7 @@ int main(int argc, char** argv) {
   fmt::print("| :-- | :-- | --: | --: | --: | --: | :-- |\n");
   std::vector<double> ratios;
   for (const std::string& name : topologies) {
-    for (const char* collective : collectives) {
+    for (const std::string& collective : collectives) {
       call.collective = collective;
       ratios.push_back(print_row(name, call, machine));
     }

@@ -55,8 +55,8 @@ Designer::Designer(const Network& network, const std::string& collective, uint32
                    uint64_t seed, double seconds)
     : network_(network), collective_(collective), root_(root) {
   if (collective == "alltoall") {
-    paths_ =
-        network.ranks <= most_solved ? rates_of_alltoall(network, seed, seconds) : direct_alltoall(network);
+    paths_ = network.ranks <= most_solved ? rates_of_alltoall(network, seed, seconds)
+                                          : alltoall_over_rails(network);
     return;
   }
   if (collective == "allreduce" || collective == "reducescatter" || collective == "reduce")

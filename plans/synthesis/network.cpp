@@ -11,18 +11,26 @@ namespace {
 
 constexpr uint32_t none = ~uint32_t{0};
 
-/// Returns the ranks that data of one rank reaches.
-std::vector<bool> reached(const Network& network, uint32_t from) {
+/// Returns the ranks that data of rank 0 reaches, or those whose data reaches rank 0.
+std::vector<bool> reached(const Network& network, bool back) {
+  std::vector<std::vector<uint32_t>> next_of(network.ranks);
+  for (const Connection& one : network.connections) {
+    if (back) {
+      next_of[one.to].push_back(one.from);
+    } else {
+      next_of[one.from].push_back(one.to);
+    }
+  }
   std::vector<bool> seen(network.ranks, false);
-  std::vector<uint32_t> next{from};
-  seen[from] = true;
+  std::vector<uint32_t> next{0};
+  seen[0] = true;
   while (!next.empty()) {
     const uint32_t at = next.back();
     next.pop_back();
-    for (const Connection& one : network.connections) {
-      if (one.from != at || seen[one.to]) continue;
-      seen[one.to] = true;
-      next.push_back(one.to);
+    for (const uint32_t to : next_of[at]) {
+      if (seen[to]) continue;
+      seen[to] = true;
+      next.push_back(to);
     }
   }
   return seen;
@@ -75,11 +83,12 @@ std::unique_ptr<Network> network_of(const Topology& topology, const Machine& mac
   const double store_part = std::min(1.0, machine.link_put_gb_s / machine.link_copy_engine_gb_s);
   for (size_t link = 0; link < topology.links.size(); ++link)
     network.gb_s.push_back(topology.links[link].gb_s * (stored[link] ? store_part : 1));
-  for (uint32_t from = 0; from < network.ranks; ++from) {
-    const std::vector<bool> seen = reached(network, from);
+  for (const bool back : {false, true}) {
+    const std::vector<bool> seen = reached(network, back);
     const auto lost = std::find(seen.begin(), seen.end(), false);
     if (lost == seen.end()) continue;
-    const auto to = uint32_t(lost - seen.begin());
+    const auto other = uint32_t(lost - seen.begin());
+    const auto [from, to] = back ? std::pair{other, 0u} : std::pair{0u, other};
     throw UsageError(fmt::format("in '{}' nothing leads from {} to {}: add a link, or choose another group",
                                  topology.name, topology.nodes[gpus[from]].name,
                                  topology.nodes[gpus[to]].name));

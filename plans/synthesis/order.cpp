@@ -24,10 +24,8 @@ class Flow {
     order_.of_connection.resize(network.connections.size());
     order_.times.resize(network.connections.size());
     for (const Tree& tree : trees) {
-      below_.push_back(std::vector<std::vector<uint32_t>>(network.ranks));
-      heights_.push_back(std::vector<uint32_t>(network.ranks, 0));
-      for (const uint32_t one : tree.over)
-        if (one != no_connection) below_.back()[source(one)].push_back(one);
+      below_.emplace_back(network, tree, !reversed);
+      heights_.emplace_back();
       measure(tree.root, below_.back(), heights_.back());
     }
     std::vector<uint64_t> carried(network.connections.size(), 0);
@@ -58,7 +56,7 @@ class Flow {
         busy_[one] = false;
         begin(one, time);
       }
-      for (const uint32_t next : below_[pieces_[piece].tree][rank]) begin(next, time);
+      for (const uint32_t next : below_[pieces_[piece].tree].at(rank)) begin(next, time);
     }
     if (reversed_) {
       for (auto& list : order_.of_connection) std::reverse(list.begin(), list.end());
@@ -84,11 +82,11 @@ class Flow {
     return reversed_ ? network_.connections[one].from : network_.connections[one].to;
   }
 
-  uint32_t measure(uint32_t rank, const std::vector<std::vector<uint32_t>>& below,
-                   std::vector<uint32_t>& heights) {
-    for (const uint32_t one : below[rank])
-      heights[rank] = std::max(heights[rank], 1 + measure(target(one), below, heights));
-    return heights[rank];
+  uint32_t measure(uint32_t rank, const Branches& below, std::map<uint32_t, uint32_t>& heights) {
+    uint32_t height = 0;
+    for (const uint32_t one : below.at(rank))
+      height = std::max(height, 1 + measure(target(one), below, heights));
+    return heights[rank] = height;
   }
 
   /// Orders the pieces of each root by the time when it has them. At the same time, pieces of different trees
@@ -100,7 +98,7 @@ class Flow {
       const uint32_t tree = pieces_[at].tree;
       const double share = double(taken[tree]++) / double(std::max<int64_t>(1, trees_[tree].chunks));
       keys[trees_[tree].root].emplace_back(begins.empty() ? 0 : begins[at], share,
-                                           -int64_t(heights_[tree][trees_[tree].root]), at);
+                                           -int64_t(heights_[tree].at(trees_[tree].root)), at);
     }
     std::vector<std::vector<uint32_t>> order(network_.ranks);
     for (uint32_t rank = 0; rank < network_.ranks; ++rank) {
@@ -111,7 +109,7 @@ class Flow {
   }
 
   void arrive(uint32_t piece, uint32_t rank, uint32_t over, double time) {
-    for (const uint32_t next : below_[pieces_[piece].tree][rank])
+    for (const uint32_t next : below_[pieces_[piece].tree].at(rank))
       queues_[next][over].push_back({piece, time});
   }
 
@@ -124,7 +122,7 @@ class Flow {
       if (queue.empty()) continue;
       const Waiting& head = queue.front();
       const std::tuple<int64_t, double, uint32_t> key{
-          -int64_t(heights_[pieces_[head.piece].tree][target(one)]), head.since, head.piece};
+          -int64_t(heights_[pieces_[head.piece].tree].at(target(one))), head.since, head.piece};
       if (best && best_key <= key) continue;
       best = &queue;
       best_key = key;
@@ -142,8 +140,8 @@ class Flow {
   const std::vector<Tree>& trees_;
   const std::vector<Piece>& pieces_;
   const bool reversed_;
-  std::vector<std::vector<std::vector<uint32_t>>> below_;  // by tree and rank: connections to those below
-  std::vector<std::vector<uint32_t>> heights_;             // by tree and rank
+  std::vector<Branches> below_;                                  // by tree: connections to ranks below
+  std::vector<std::map<uint32_t, uint32_t>> heights_;            // by tree and rank
   std::vector<std::map<uint32_t, std::deque<Waiting>>> queues_;  // by connection and the one before it
   std::vector<bool> busy_;
   std::vector<double> turn_ns_;  // by connection: the time of one piece, if all of them take 1

@@ -120,6 +120,22 @@ class Packing {
 
 }  // namespace
 
+Branches::Branches(const Network& network, const Tree& tree, bool by_source) {
+  for (const uint32_t one : tree.over) {
+    if (one == no_connection) continue;
+    all_.emplace_back(by_source ? network.connections[one].from : network.connections[one].to, one);
+  }
+  std::sort(all_.begin(), all_.end());
+}
+
+std::vector<uint32_t> Branches::at(uint32_t rank) const {
+  std::vector<uint32_t> connections;
+  for (auto one = std::lower_bound(all_.begin(), all_.end(), std::pair{rank, 0u});
+       one != all_.end() && one->first == rank; ++one)
+    connections.push_back(one->second);
+  return connections;
+}
+
 std::vector<Tree> pack_trees(const Network& network, std::vector<int64_t> capacities,
                              const std::vector<int64_t>& roots, bool reversed) {
   return Packing(network, std::move(capacities), roots, reversed).packed();

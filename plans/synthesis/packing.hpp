@@ -4,6 +4,7 @@
 /// receive all data from its roots, there are trees that together carry no more than those amounts.
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "network.hpp"
@@ -18,6 +19,19 @@ struct Tree {
   uint32_t root = 0;
   int64_t chunks = 0;          ///< how many chunks take this tree
   std::vector<uint32_t> over;  ///< by rank: its connection; no_connection for the root and ranks outside
+};
+
+/// Lists the connections of a tree by one of their ends. A tree of a path has few of many ranks.
+class Branches {
+ public:
+  /// \param by_source  true: by Connection::from; false: by Connection::to
+  Branches(const Network&, const Tree&, bool by_source);
+
+  /// Returns the connections at a rank.
+  std::vector<uint32_t> at(uint32_t rank) const;
+
+ private:
+  std::vector<std::pair<uint32_t, uint32_t>> all_;  // rank and connection, ordered
 };
 
 /// Packs trees that reach all ranks.

@@ -33,9 +33,12 @@ class Writer {
   Program written() {
     if (design_.up.used()) up_.emplace(program_, network_, design_.up, true, design_, resources_);
     if (design_.down.used()) down_.emplace(program_, network_, design_.down, false, design_, resources_);
-    for (uint32_t rank = 0; rank < network_.ranks; ++rank) {
+    for (uint32_t rank = 0; rank < network_.ranks; ++rank)
       if (up_ && !design_.up.order.of_root[rank].empty()) up_->make_end(rank);
-      if (down_ && has_end(rank)) down_->make_end(rank);
+    if (down_) {
+      const std::vector<bool> ends = have_ends();
+      for (uint32_t rank = 0; rank < network_.ranks; ++rank)
+        if (ends[rank]) down_->make_end(rank);
     }
     if (up_) number_slots(design_.up, slots_up_);
     if (down_ && design_.collective == AllToAll::word) number_slots(design_.down, slots_down_);
@@ -50,7 +53,10 @@ class Writer {
     }
     if (down_) {
       for (const Send& send : down_->sends()) send_on(send);
-      for (uint32_t rank = 0; rank < network_.ranks; ++rank) finish(rank);
+      std::vector<std::vector<uint32_t>> incoming(network_.ranks);  // connections
+      for (uint32_t one = 0; one < network_.connections.size(); ++one)
+        incoming[network_.connections[one].to].push_back(one);
+      for (uint32_t rank = 0; rank < network_.ranks; ++rank) finish(rank, incoming);
       down_->end();
     }
     return std::move(program_);
@@ -59,14 +65,16 @@ class Writer {
  private:
   using Slots = std::map<std::pair<uint32_t, uint32_t>, int64_t>;  // by connection and piece
 
-  /// Returns true if a rank has pieces that end there, or a part of its own to copy.
-  bool has_end(uint32_t rank) const {
-    if (places_.has_own(rank)) return true;
-    for (uint32_t piece = 0; piece < design_.down.pieces.size(); ++piece) {
-      if (!down_->arriving(piece, rank).empty() && down_->consumers(piece, rank).front() == no_connection)
-        return true;
+  /// Returns by rank whether pieces end there, or it has a part of its own to copy.
+  std::vector<bool> have_ends() const {
+    std::vector<bool> ends;
+    for (uint32_t rank = 0; rank < network_.ranks; ++rank) ends.push_back(places_.has_own(rank));
+    for (uint32_t one = 0; one < network_.connections.size(); ++one) {
+      const uint32_t to = network_.connections[one].to;
+      for (const uint32_t piece : design_.down.order.of_connection[one])
+        if (down_->consumers(piece, to).front() == no_connection) ends[to] = true;
     }
-    return false;
+    return ends;
   }
 
   /// Gives each piece that passes a rank a slot there.
@@ -94,7 +102,7 @@ class Writer {
     const Stage& stage = design_.up;
     const auto [time, turn, one, piece] = send;
     const uint32_t from = network_.connections[one].from, to = network_.connections[one].to;
-    const std::vector<uint32_t>& arriving = up_->arriving(piece, from);
+    const std::vector<uint32_t> arriving = up_->arriving(piece, from);
     if (!arriving.empty()) {
       for (const Worker& worker : up_->workers(from, one)) {
         const std::vector<Chunk> others = arrived(piece, from, one, worker);
@@ -151,7 +159,7 @@ class Writer {
     const Stage& stage = design_.down;
     const auto [time, turn, one, piece] = send;
     const uint32_t from = network_.connections[one].from, to = network_.connections[one].to;
-    const std::vector<uint32_t>& arriving = down_->arriving(piece, from);
+    const std::vector<uint32_t> arriving = down_->arriving(piece, from);
     for (const Worker& sender : down_->senders(one)) {
       if (!arriving.empty()) {
         down_->await(arriving.front(), one, sender);
@@ -172,12 +180,11 @@ class Writer {
   }
 
   /// Copies a rank's own part, and waits for the pieces that end there.
-  void finish(uint32_t rank) {
+  void finish(uint32_t rank, const std::vector<std::vector<uint32_t>>& incoming) {
     for (const Worker& worker : down_->workers(rank, no_connection)) {
       for (const auto& [to, from] : places_.own(rank, worker.parts.first))
         program_.rank(rank).copy(to, from, worker.block);
-      for (uint32_t one = 0; one < network_.connections.size(); ++one) {
-        if (network_.connections[one].to != rank) continue;
+      for (const uint32_t one : incoming[rank]) {
         for (const uint32_t piece : design_.down.order.of_connection[one])
           if (down_->consumers(piece, rank).front() == no_connection)
             down_->await(one, no_connection, worker);

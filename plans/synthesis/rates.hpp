@@ -37,12 +37,14 @@ struct Path {
 };
 
 struct AllToAllRates {
-  double ns_per_byte = 0;  ///< the least time, or that of the busiest link if all send directly
+  double ns_per_byte = 0;  ///< the least time, or that of the busiest link over rails
   std::vector<Path> paths;
 };
 
-/// Returns the rates if each pair of ranks sends directly; nothing if a pair has no connection.
-std::optional<AllToAllRates> direct_alltoall(const Network&);
+/// Returns the rates if each pair of ranks sends directly, or over a rank of the sender's host from which
+/// fewer links between switches lead to the receiver: the one on the receiver's rail. \returns nothing if a
+/// pair has no connection
+std::optional<AllToAllRates> alltoall_over_rails(const Network&);
 
 /// Solves an all-to-all.
 /// \returns nothing if the time was not enough

@@ -29,13 +29,8 @@ StageWriter::StageWriter(Program& program, const Network& network, const Stage& 
       adders_(network.connections.size()),
       receivers_(network.connections.size(), -1) {
   for (const Tree& tree : stage.trees) {
-    arriving_.emplace_back(network.ranks);
-    leaving_.emplace_back(network.ranks);
-    for (const uint32_t one : tree.over) {
-      if (one == no_connection) continue;
-      arriving_.back()[network.connections[one].to].push_back(one);
-      leaving_.back()[network.connections[one].from].push_back(one);
-    }
+    arriving_.emplace_back(network, tree, false);
+    leaving_.emplace_back(network, tree, true);
   }
   std::map<std::pair<uint32_t, bool>, std::vector<Worker>> shared;         // by rank, and whether over ports
   std::map<std::pair<uint32_t, int64_t>, std::vector<uint32_t>> by_block;  // by rank and thread block
@@ -45,7 +40,7 @@ StageWriter::StageWriter(Program& program, const Network& network, const Stage& 
     std::vector<Worker>& of_rank = shared[{from, port}];
     if (port) {
       if (of_rank.empty()) of_rank = {{resources.blocks(from, 1), {0, design.lanes}}};
-      if (!ends_there(one)) receivers_[one] = resources.blocks(to, 1);
+      if (up || !ends_there(one)) receivers_[one] = resources.blocks(to, 1);
       const std::vector<uint32_t>& order = stage.order.of_connection[one];
       const bool adds = std::any_of(order.begin(), order.end(),
                                     [&](uint32_t piece) { return !arriving(piece, from).empty(); });
@@ -85,14 +80,15 @@ const std::vector<Worker>& StageWriter::workers(uint32_t rank, uint32_t consumer
 }
 
 std::vector<uint32_t> StageWriter::consumers(uint32_t piece, uint32_t rank) const {
-  const std::vector<uint32_t>& on = leaving_[stage_.pieces[piece].tree][rank];
-  return on.empty() ? std::vector<uint32_t>{no_connection} : on;
+  std::vector<uint32_t> on = leaving_[stage_.pieces[piece].tree].at(rank);
+  if (on.empty()) on = {no_connection};
+  return on;
 }
 
 bool StageWriter::ends_there(uint32_t one) const {
   const std::vector<uint32_t>& order = stage_.order.of_connection[one];
   return std::all_of(order.begin(), order.end(), [&](uint32_t piece) {
-    return leaving_[stage_.pieces[piece].tree][network_.connections[one].to].empty();
+    return leaving_[stage_.pieces[piece].tree].at(network_.connections[one].to).empty();
   });
 }
 

@@ -54,7 +54,8 @@ class Deliveries {
 /// or those thread blocks send all pieces of a rank. Each thread block at the receiver that uses a piece has
 /// a channel of its own, because it counts the signals. Over ports, a rank has one thread block that sends
 /// whole chunks, because its proxy sends one after the other. A thread block for each connection receives
-/// them, and semaphores tell the others.
+/// them, and semaphores tell the others. If nothing is added up and all of them end there, the first thread
+/// block of the end receives them.
 ///
 /// The consumer of a piece is the connection that carries it on, or no_connection where it ends.
 class StageWriter {
@@ -84,8 +85,8 @@ class StageWriter {
 
   /// Return the connections over which a piece reaches and leaves a rank; consumers() returns no_connection
   /// where it ends.
-  const std::vector<uint32_t>& arriving(uint32_t piece, uint32_t rank) const {
-    return arriving_[stage_.pieces[piece].tree][rank];
+  std::vector<uint32_t> arriving(uint32_t piece, uint32_t rank) const {
+    return arriving_[stage_.pieces[piece].tree].at(rank);
   }
   std::vector<uint32_t> consumers(uint32_t piece, uint32_t rank) const;
 
@@ -103,11 +104,11 @@ class StageWriter {
   const Stage& stage_;
   const size_t lanes_;
   Resources& resources_;
-  std::vector<std::vector<std::vector<uint32_t>>> arriving_, leaving_;  // by tree and rank: connections
-  std::vector<std::vector<Worker>> ends_at_;                            // by rank
-  std::vector<std::vector<Worker>> senders_;                            // by connection
-  std::vector<std::vector<Worker>> adders_;  // by connection over a port: they add up what it sends
-  std::vector<int64_t> receivers_;           // by connection over a port: thread block; -1: that of the end
+  std::vector<Branches> arriving_, leaving_;  // by tree
+  std::vector<std::vector<Worker>> ends_at_;  // by rank
+  std::vector<std::vector<Worker>> senders_;  // by connection
+  std::vector<std::vector<Worker>> adders_;   // by connection over a port: they add up what it sends
+  std::vector<int64_t> receivers_;            // by connection over a port: thread block; -1: that of the end
   std::vector<Send> sends_;
   std::map<std::tuple<uint32_t, uint32_t, int64_t>, Ends<dsl::MemoryChannel>> channels_;  // and by lane
   std::map<uint32_t, Ends<dsl::PortChannel>> ports_;                                      // by connection
