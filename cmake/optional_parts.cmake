@@ -8,8 +8,8 @@ chorale_part(MPI PACKAGE MPI COMPONENTS CXX CACHED MPI
   HELP "apt-get install libopenmpi-dev openmpi-bin" DEBIAN libopenmpi-dev openmpi-bin)
 chorale_part(UCX PACKAGE ucx 1.11 CACHED ucx_ IF CHORALE_UCX
   WITHOUT "port channels between hosts and their tests over UCX" HELP "apt-get install libucx-dev" DEBIAN libucx-dev)
-chorale_part(CLP FOLDER_OF coin/ClpSimplex.hpp
-  WITHOUT "chorale synthesize, which solves linear programs" HELP "apt-get install coinor-libclp-dev" DEBIAN coinor-libclp-dev)
+chorale_part(CLP LISTS sh -c "ls /usr/lib/*/libClp.so.1 /usr/lib*/libClp.so.1 2>/dev/null"
+  WITHOUT "the tests of chorale synthesize, which solves linear programs" HELP "apt-get install coinor-libclp1" DEBIAN coinor-libclp1)
 chorale_part(NVCC PROGRAM nvcc PATHS /usr/local/cuda/bin
   WITHOUT "the CUDA backend and the tests of nvcc's code for the device library"
   HELP "install the CUDA toolkit, nvcc on the PATH or in /usr/local/cuda/bin")

@@ -37,7 +37,7 @@ set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION devel)
 set(CPACK_COMPONENT_TOOLS_DESCRIPTION "The command that compiles, checks and runs GPU collectives")
 # A plan needs neither headers nor a compiler; a program in C++ does.
 set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "${library} ${same}")
-set(CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS "libchorale-dev ${same}, g++")
+set(CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS "libchorale-dev ${same}, g++, coinor-libclp1")
 if(TARGET chorale_python)
   list(APPEND CPACK_COMPONENTS_ALL python)
   set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-chorale)

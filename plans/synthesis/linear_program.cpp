@@ -1,12 +1,64 @@
 #include "linear_program.hpp"
 
-#if defined(CHORALE_CLP)
-#include <coin/ClpSimplex.hpp>
-#else
+#include <dlfcn.h>
+
 #include "chorale/usage_error.hpp"
-#endif
 
 namespace chorale::synthesis {
+namespace {
+
+/// Holds the functions of Clp's C interface (Clp_C_Interface.h, version 1.17). The library is loaded when it
+/// is needed, so that a program runs without it too.
+class Clp {
+ public:
+  using Model = void;
+
+  static const Clp& loaded() {
+    static const Clp clp;
+    return clp;
+  }
+
+  Model* (*newModel)();
+  void (*deleteModel)(Model*);
+  void (*setLogLevel)(Model*, int);
+  void (*loadProblem)(Model*, int columns, int rows, const int* begins, const int* row_of,
+                      const double* factors, const double* lowest, const double* highest, const double* costs,
+                      const double* least, const double* most);
+  void (*setMaximumSeconds)(Model*, double);
+  int (*initialSolve)(Model*);
+  int (*isProvenOptimal)(Model*);
+  const double* (*getColSolution)(Model*);
+
+ private:
+  Clp() {
+    library_ = dlopen("libClp.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library_) {
+      throw UsageError(
+          "the search solves linear programs with COIN-OR's Clp, and libClp.so.1 cannot be loaded: install "
+          "it "
+          "(apt-get install coinor-libclp1)");
+    }
+    find(newModel, "Clp_newModel");
+    find(deleteModel, "Clp_deleteModel");
+    find(setLogLevel, "Clp_setLogLevel");
+    find(loadProblem, "Clp_loadProblem");
+    find(setMaximumSeconds, "Clp_setMaximumSeconds");
+    find(initialSolve, "Clp_initialSolve");
+    find(isProvenOptimal, "Clp_isProvenOptimal");
+    find(getColSolution, "Clp_getColSolution");
+  }
+
+  template <class Function>
+  void find(Function& function, const char* name) {
+    function = reinterpret_cast<Function>(dlsym(library_, name));
+    if (!function)
+      throw UsageError(std::string("libClp.so.1 has no function ") + name + ": install version 1.17");
+  }
+
+  void* library_;
+};
+
+}  // namespace
 
 int LinearProgram::row(double least, double most) {
   least_.push_back(least);
@@ -21,36 +73,27 @@ int LinearProgram::column(double cost, std::vector<std::pair<int, double>> facto
   return int(columns_.size()) - 1;
 }
 
-#if !defined(CHORALE_CLP)
-std::vector<double> LinearProgram::minimised(double) const {
-  throw UsageError(
-      "this build cannot solve linear programs: install COIN-OR's Clp (apt-get install coinor-libclp-dev), "
-      "and "
-      "configure and build again");
-}
-#else
 std::vector<double> LinearProgram::minimised(double seconds) const {
-  std::vector<CoinBigIndex> begins{0};
-  std::vector<int> rows;
+  const Clp& clp = Clp::loaded();
+  std::vector<int> begins{0}, rows;
   std::vector<double> factors;
   for (const auto& column : columns_) {
     for (const auto& [row, factor] : column) {
       rows.push_back(row);
       factors.push_back(factor);
     }
-    begins.push_back(CoinBigIndex(rows.size()));
+    begins.push_back(int(rows.size()));
   }
-  const std::vector<double> zeros(columns_.size(), 0);
-  ClpSimplex simplex;
-  simplex.setLogLevel(0);
-  simplex.loadProblem(int(columns_.size()), int(least_.size()), begins.data(), rows.data(), factors.data(),
-                      zeros.data(), highest_.data(), costs_.data(), least_.data(), most_.data());
-  simplex.setMaximumSeconds(seconds);
-  simplex.initialSolve();
-  if (!simplex.isProvenOptimal()) return {};
-  const double* const values = simplex.primalColumnSolution();
+  const std::vector<double> lowest(columns_.size(), 0);
+  const std::unique_ptr<Clp::Model, void (*)(Clp::Model*)> model(clp.newModel(), clp.deleteModel);
+  clp.setLogLevel(model.get(), 0);
+  clp.loadProblem(model.get(), int(columns_.size()), int(least_.size()), begins.data(), rows.data(),
+                  factors.data(), lowest.data(), highest_.data(), costs_.data(), least_.data(), most_.data());
+  clp.setMaximumSeconds(model.get(), seconds);
+  clp.initialSolve(model.get());
+  if (!clp.isProvenOptimal(model.get())) return {};
+  const double* const values = clp.getColSolution(model.get());
   return {values, values + columns_.size()};
 }
-#endif
 
 }  // namespace chorale::synthesis

@@ -11,7 +11,7 @@ namespace chorale::synthesis {
 
 class LinearProgram {
  public:
-  static constexpr double infinity = 1e300;
+  static constexpr double infinity = 1.7976931348623157e308;  ///< Clp's COIN_DBL_MAX
 
   /// Adds a constraint: the sum of its columns is from `least` to `most`.
   int row(double least, double most);
@@ -24,6 +24,7 @@ class LinearProgram {
   /// Finds the values with the least cost.
   /// \param seconds  the time limit
   /// \returns the value of each column; empty if there is no solution or not enough time
+  /// \throws UsageError if Clp cannot be loaded
   std::vector<double> minimised(double seconds) const;
 
  private:
