@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <string>
+
 #include "chorale/usage_error.hpp"
 
 namespace chorale::synthesis {
