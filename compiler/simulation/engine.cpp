@@ -44,6 +44,7 @@ struct Order {
 
 struct Actor {
   double now = 0;
+  double sent = 0;      // its packets have left
   uint32_t at = 0;      // the next event
   uint32_t waited = 0;  // number of its tokens that have arrived
   uint32_t piece = 0;   // the next piece of its move
@@ -120,7 +121,7 @@ class Engine {
       }
     }
     times_.ends_ns[at] = actor.now;
-    times_.end_ns = std::max(times_.end_ns, actor.now);
+    times_.end_ns = std::max({times_.end_ns, actor.now, actor.sent});
     return false;
   }
 
@@ -225,21 +226,25 @@ class Engine {
     }
     const double part = 1.0 / pieces;
     double end = actor.now + cost.block_ns * part;
+    double sent = std::max(actor.now, actor.sent) + cost.send_ns * part;
     end = std::max(end, gpus_[rank].memory.take(actor.now, cost.memory_ns * part));
     for (uint32_t peer = event.first_peer; peer < event.first_peer + event.peers; ++peer) {
       const Peer& to = recording_.peers[peer];
       const size_t traffic = size_t(to.traffic);
       const bool from_there = to.traffic == Peer::Traffic::get;
       const double ns = cost.traffic_ns[traffic] * part;
-      end = std::max(end, cross(from_there ? to.rank : rank, from_there ? rank : to.rank, actor.now, ns,
-                                cost.traffic_bytes[traffic] * part));
-      end = std::max(end, gpus_[to.rank].memory.take(actor.now, cost.peer_memory_ns[traffic] * part));
+      double& until = to.traffic == Peer::Traffic::packets ? sent : end;
+      until = std::max(until, cross(from_there ? to.rank : rank, from_there ? rank : to.rank, actor.now, ns,
+                                    cost.traffic_bytes[traffic] * part));
+      until = std::max(until, gpus_[to.rank].memory.take(actor.now, cost.peer_memory_ns[traffic] * part));
     }
     actor.now = end;
+    actor.sent = sent;
     if (++actor.piece <= pieces) return false;
     if (event.token != no_token) {
       const bool far = recording_.moves[event.move].packet_puts != 0;
-      make(event.token, actor.now + (far ? machine_.packet_ns : machine_.local_packet_ns) +
+      make(event.token, std::max(actor.now, far ? actor.sent : 0) +
+                            (far ? machine_.packet_ns : machine_.local_packet_ns) +
                             latency_ns(rank, event, false));
     }
     return true;

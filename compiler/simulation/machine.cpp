@@ -16,14 +16,16 @@ using topology::Json;
 using topology::Value;
 
 struct Parameter {
+  enum class Unit { ns, gb_s, one };
   std::string_view key, summary;
   double Machine::*value;
-  bool rate;
+  Unit unit;
 };
 
 constexpr Parameter parameters[] = {
-#define CHORALE_NS(name, summary) {#name "_ns", summary, &Machine::name##_ns, false},
-#define CHORALE_GB_S(name, summary) {#name "_gb_s", summary, &Machine::name##_gb_s, true},
+#define CHORALE_NS(name, summary) {#name "_ns", summary, &Machine::name##_ns, Parameter::Unit::ns},
+#define CHORALE_GB_S(name, summary) {#name "_gb_s", summary, &Machine::name##_gb_s, Parameter::Unit::gb_s},
+#define CHORALE_COUNT(name, summary) {#name, summary, &Machine::name, Parameter::Unit::one},
 #include "chorale/machine.def"
 };
 
@@ -33,15 +35,18 @@ void read_parameters(const Value& value, Machine& machine) {
   for (const Parameter& parameter : parameters) known.push_back(parameter.key);
   value.only(known, "unknown parameter");
   for (const Parameter& parameter : parameters) {
-    const Value found = value.need(
-        parameter.key, fmt::format("how many {} {}", parameter.rate ? "GB/s" : "nanoseconds it takes until",
-                                   parameter.summary));
+    // By unit: what the number counts, and what is expected.
+    static constexpr std::string_view counted[] = {" nanoseconds it takes until", " GB/s", ""};
+    static constexpr std::string_view expected[] = {"a number of nanoseconds from 0 to 1e12 is expected",
+                                                    "a number of GB/s above 0 is expected, at most 1e12",
+                                                    "a number above 0 is expected, at most 1e12"};
+    const size_t unit = size_t(parameter.unit);
+    const Value found =
+        value.need(parameter.key, fmt::format("how many{} {}", counted[unit], parameter.summary));
     constexpr double most = 1e12;
     const double number = found.json.is_number() ? found.json.get<double>() : -1;
-    if (parameter.rate ? !(number > 0 && number <= most) : !(number >= 0 && number <= most)) {
-      found.refuse(parameter.rate ? "a number of GB/s above 0 is expected, at most 1e12"
-                                  : "a number of nanoseconds from 0 to 1e12 is expected");
-    }
+    const bool enough = parameter.unit == Parameter::Unit::ns ? number >= 0 : number > 0;
+    if (!enough || number > most) found.refuse(std::string(expected[unit]));
     machine.*parameter.value = number;
   }
 }

@@ -16,6 +16,7 @@ struct Machine {
   std::string name;
 #define CHORALE_NS(name, summary) double name##_ns = 0;
 #define CHORALE_GB_S(name, summary) double name##_gb_s = 1;
+#define CHORALE_COUNT(name, summary) double name = 1;
 #include "chorale/machine.def"
   /// Says how the GPUs are connected. Without nodes, each GPU has one link to a switch that is never busy.
   Topology topology;

@@ -8,17 +8,18 @@
 /// result.
 ///
 /// The model has these costs: the issue of an operation; thread synchronisation; the latency of loads,
-/// signals, packets, semaphores and barriers; the rates at which a block loads, stores and combines; the
-/// rates of each GPU's link and memory; proxies and copy engines; launches. Blocks that share a link reserve
+/// signals, packets, semaphores and barriers; the rates at which a block loads, stores and combines, for each
+/// form of packets; the rates of each GPU's link and memory; proxies and copy engines; launches, which may
+/// start while the one before runs. Blocks that share a link reserve
 /// it in pieces, first come, first served, which is close to fair shares. Switch channels are loads from and
 /// stores to each member, as the executor does them by default.
 ///
 /// If the machine has a topology, a transfer reserves every link of its route instead of the links of the two
 /// GPUs, and the route's latency is added. docs/topologies.md describes this.
 ///
-/// The model ignores caches, the paths within a switch, other work on the GPU, and the number of threads of a
-/// block. It assumes that all blocks fit on the GPU at once and that all ranks begin at the same time. When
-/// thread blocks compete for a semaphore or a channel, it simulates one of the possible orders.
+/// The model ignores caches, the paths within a switch, and other work on the GPU. It assumes that all blocks
+/// fit on the GPU at once and that all ranks begin at the same time. When thread blocks compete for a
+/// semaphore or a channel, it simulates one of the possible orders.
 
 #include <cstdint>
 #include <memory>

@@ -129,6 +129,7 @@ TEST(ComparisonText, OfAPredictionBesideItself) {
   Machine machine = named("a GPU");
 #define CHORALE_NS(name, summary) machine.name##_ns = 100;
 #define CHORALE_GB_S(name, summary) machine.name##_gb_s = 100;
+#define CHORALE_COUNT(name, summary) machine.name = 100;
 #include "chorale/machine.def"
   machine.enqueue_ns = 50000;
   for (const bool eager : {false, true}) {

@@ -55,6 +55,8 @@ TEST(MachineFile, SaysWhatIsWrongAndWhere) {
             "m.json: /parameters/issue_ns is \"4\": a number of nanoseconds from 0 to 1e12 is expected");
   EXPECT_EQ(error_of(with("\"memory_gb_s\": 1000000000.0", "\"memory_gb_s\": 0")),
             "m.json: /parameters/memory_gb_s is 0: a number of GB/s above 0 is expected, at most 1e12");
+  EXPECT_EQ(error_of(with("\"multiprocessors\": 1000000000.0", "\"multiprocessors\": 0")),
+            "m.json: /parameters/multiprocessors is 0: a number above 0 is expected, at most 1e12");
   EXPECT_EQ(error_of(with("\"issue_ns\": 0.0,", "")),
             "m.json: /parameters/issue_ns is missing: how many nanoseconds it takes until a thread block has "
             "begun its next operation");
@@ -74,6 +76,8 @@ TEST(MachineFile, TheShippedOneIsComplete) {
   EXPECT_NE(page.find(fmt::format("| `" #name "_gb_s` | {:g} | " summary " |", machine.name##_gb_s)), \
             page.npos) \
       << #name;
+#define CHORALE_COUNT(name, summary) \
+  EXPECT_NE(page.find(fmt::format("| `" #name "` | {:g} | " summary " |", machine.name)), page.npos) << #name;
 #include "chorale/machine.def"
 }
 

@@ -15,6 +15,7 @@ inline Machine nothing_takes_time() {
   machine.name = "made up";
 #define CHORALE_NS(name, summary) machine.name##_ns = 0;
 #define CHORALE_GB_S(name, summary) machine.name##_gb_s = 1e9;
+#define CHORALE_COUNT(name, summary) machine.name = 1e9;
 #include "chorale/machine.def"
   return machine;
 }

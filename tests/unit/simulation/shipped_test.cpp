@@ -76,7 +76,7 @@ TEST(ShippedPlans, ASlowerMachineHasItsGapWhereItIsSlower) {
   for (const Slower& slower :
        {Slower{"allgather_ring_4", &Machine::block_put_gb_s, 0.25, "put"},
         Slower{"allgather_ring_4", &Machine::release_ns, 50, "signal"},
-        Slower{"allreduce_one_shot_4", &Machine::block_packet_read_gb_s, 0.1, "combine_packets"}}) {
+        Slower{"allreduce_one_shot_4", &Machine::block_ll128_read_gb_s, 0.1, "combine_packets"}}) {
     SCOPED_TRACE(slower.plan);
     const Plan plan = shipped(slower.plan);
     const SimulatedCall call{.bytes = 1 << 20, .spans = true};
@@ -117,6 +117,8 @@ TEST(ShippedPlans, EveryParameterHasAnEffect) {
         for (const bool eager : {false, true})
           all.push_back(simulate(plan, {.bytes = bytes, .dtype = DType::bf16, .eager = eager}, of).ns);
       }
+      const SimulatedCall ll8{.bytes = 4096, .dtype = DType::bf16, .packet = PacketForm::ll8};
+      all.push_back(simulate(plan, ll8, of).ns);
     }
     return all;
   };
@@ -127,7 +129,8 @@ TEST(ShippedPlans, EveryParameterHasAnEffect) {
     EXPECT_NE(times(other), as_is) << name;
   };
 #define CHORALE_NS(name, summary) expect_change(#name "_ns", &Machine::name##_ns, 2);
-#define CHORALE_GB_S(name, summary) expect_change(#name "_gb_s", &Machine::name##_gb_s, 0.2);
+#define CHORALE_GB_S(name, summary) expect_change(#name "_gb_s", &Machine::name##_gb_s, 0.02);
+#define CHORALE_COUNT(name, summary) expect_change(#name, &Machine::name, 0.2);
 #include "chorale/machine.def"
 }
 

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "chorale/usage_error.hpp"
 #include "tests/unit/simulation/made_up.hpp"
 
@@ -230,14 +232,63 @@ Plan packets() {
 TEST(Simulate, PacketsCarryTheirFlags) {
   Machine machine = nothing_takes_time();
   machine.packet_ns = 700;
-  machine.block_packet_write_gb_s = 16;
+  machine.block_ll8_write_gb_s = machine.block_ll16_write_gb_s = machine.block_ll128_write_gb_s = 16;
   EXPECT_NEAR(ns_of(packets(), machine), 700 + 1000, near);
   EXPECT_NEAR(ns_of(packets(), machine, made_up_bytes, PacketForm::ll8), 700 + 1000, near);
   // Chunks are made whole lines of 112 bytes, but there are only 8000 in each part of the message.
   EXPECT_NEAR(ns_of(packets(), machine, made_up_bytes, PacketForm::ll128), 700 + 500 * 128 / 112.0, near);
-  machine.block_packet_read_gb_s = 32;
-  machine.link_packet_gb_s = 4;
+  machine.block_ll16_read_gb_s = 32;
+  machine.link_ll16_gb_s = 4;
   EXPECT_NEAR(ns_of(packets(), machine), 4000 + 700 + 500, near);
+}
+
+TEST(Simulate, EachFormOfPacketsHasItsRates) {
+  Machine machine = nothing_takes_time();
+  machine.link_ll8_gb_s = 2;
+  machine.link_ll16_gb_s = 4;
+  machine.link_ll128_gb_s = 8;
+  machine.line_ns = 30;
+  EXPECT_NEAR(ns_of(packets(), machine, made_up_bytes, PacketForm::ll8), 8000, near);
+  EXPECT_NEAR(ns_of(packets(), machine, made_up_bytes, PacketForm::ll16), 4000, near);
+  EXPECT_NEAR(ns_of(packets(), machine, made_up_bytes, PacketForm::ll128), 1000 * 128 / 112.0 + 30, near);
+}
+
+/// A block goes on while its packets leave, and a second operand is loaded beside the first.
+TEST(Simulate, PacketsLeaveWhileTheirBlockGoesOn) {
+  Plan plan = two_ranks();
+  add(block(plan, 0), Opcode::put_packets, {in(0)}, {at(2, 0)}, {}, ChannelType::memory);
+  add(block(plan, 0), Opcode::copy_packets, {in(0)}, {scratch(0)});
+  Machine machine = nothing_takes_time();
+  machine.block_ll16_write_gb_s = 16;
+  machine.block_write_gb_s = 32;
+  EXPECT_NEAR(ns_of(plan, machine), 1000, near);
+  machine.block_write_gb_s = 8;
+  EXPECT_NEAR(ns_of(plan, machine), 2000, near);
+}
+
+/// If all blocks take at most a quarter of the GPU, the next launch begins beside this one.
+TEST(Simulate, AShortLaunchLetsTheNextOneStart) {
+  Machine machine = nothing_takes_time();
+  machine.launch_graph_ns = 50;
+  machine.launch_apart_ns = 700;
+  machine.multiprocessors = 1;
+  machine.multiprocessor_threads = 4 * 2 * 512;
+  // 8000 bytes are 500 units, so each of the two blocks has 512 threads.
+  EXPECT_NEAR(ns_of(packets(), machine), 50, near);
+  machine.multiprocessor_threads = 4 * 2 * 512 - 1;
+  EXPECT_NEAR(ns_of(packets(), machine), 750, near);
+  EXPECT_NEAR(ns_of(packets(), machine, made_up_bytes / 2), 50, near);
+}
+
+/// The host's times vary, so a launch takes longer than each of two equal times.
+TEST(Simulate, ALaunchTakesAboutTheLongerOfTwoTimes) {
+  Machine machine = nothing_takes_time();
+  machine.packet_ns = 1000;
+  machine.enqueue_ns = 1000;
+  const SimulatedCall call{.bytes = made_up_bytes, .dtype = DType::u8, .eager = true};
+  EXPECT_NEAR(simulate(packets(), call, machine).ns, 1000 * std::pow(2, 1 / 8.0), near);
+  machine.launch_rank_ns = 100000;
+  EXPECT_NEAR(simulate(packets(), call, machine).ns, 201000, near);
 }
 
 TEST(Simulate, PacketsOfOnesOwn) {
@@ -292,13 +343,13 @@ TEST(Simulate, LaunchesComeOneAfterTheOther) {
   machine.launch_graph_ns = 600;
   machine.launch_eager_ns = 900;
   machine.launch_block_ns = 10;
-  machine.enqueue_ns = 1500;
+  machine.enqueue_ns = 100;
   SimulatedCall call{.bytes = made_up_bytes, .dtype = DType::u8};
   EXPECT_NEAR(simulate(plan, call, machine).ns, 1000 + 600 + 2 * 10, near);
   call.eager = true;
   EXPECT_NEAR(simulate(plan, call, machine).ns, 1000 + 900 + 2 * 10, near);
-  machine.enqueue_ns = 4000;
-  EXPECT_NEAR(simulate(plan, call, machine).ns, 4000, near);
+  machine.enqueue_ns = 40000;
+  EXPECT_NEAR(simulate(plan, call, machine).ns, 40000, near);
 }
 
 TEST(Simulate, WhatIsBehindTheMessageTakesNoTime) {

@@ -15,8 +15,8 @@ namespace {
 /// Returns a machine whose links carry 4 GB/s, with a topology.
 Machine on(const Topology& topology) {
   Machine machine = nothing_takes_time();
-  machine.link_put_gb_s = machine.link_get_gb_s = machine.link_packet_gb_s = machine.link_copy_engine_gb_s =
-      4;
+  machine.link_put_gb_s = machine.link_get_gb_s = machine.link_copy_engine_gb_s = 4;
+  machine.link_ll8_gb_s = machine.link_ll16_gb_s = machine.link_ll128_gb_s = 4;
   machine.topology = topology;
   return machine;
 }
