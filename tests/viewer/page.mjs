@@ -451,7 +451,7 @@ const cases = {
       assert.match(await text(page, "#details .op-text"), /^call matmul /);
       products.push(await text(page, "#details .predicted"));
     }
-    assert.deepEqual(products, ["from 2.50 us, takes 120.00 us", "from 123.23 us, takes 120.00 us"]);
+    assert.deepEqual(products, ["from 3.73 us, takes 120.00 us", "from 125.22 us, takes 120.00 us"]);
     assert.ok(JSON.parse(await page.$eval("#data", (at) => at.textContent)).views[0].names.includes("matmul"));
     assert.ok(await page.$eval("#path-label", (at) => at.hidden), "a schedule has no critical path to underline");
     const { page: unknown } = await test(view(...schedule));

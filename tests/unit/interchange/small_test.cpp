@@ -226,7 +226,7 @@ TEST(MessageGraph, HasTimesOfWorkFromAMachine) {
   machine.block_put_gb_s = 1;  // the network's simulator adds the time of transfers
   const MessageGraph graph = graph_of(plan, &machine);
   ASSERT_EQ(graph.ranks[0].size(), 3u);
-  EXPECT_EQ(graph.ranks[0][0].ns, 400u + 2 * 500 + 1000 + 400);
+  EXPECT_EQ(graph.ranks[0][0].ns, 400u + 500 + 1000 + 400);  // operands are loaded at once
   EXPECT_EQ(graph.ranks[0][0].bytes, 3 * chunk_bytes);
   EXPECT_EQ(graph.ranks[0][0].operations, chunk_bytes);
   EXPECT_EQ(graph.ranks[0][1].name, "put");
