@@ -64,14 +64,14 @@ Designer::Designer(const Network& network, const std::string& collective, uint32
   if (collective == "allreduce" || collective == "allgather" || collective == "broadcast")
     stages_.push_back(Way::down);
   if (network.ranks > most_solved) return;
-  std::vector<double> weights;  // empty for an all-reduce: any rank may add up any part
-  if (has_one_root()) {
-    weights.assign(network.ranks, 0);
-    weights[root] = 1;
-  } else if (collective != "allreduce") {
-    weights.assign(network.ranks, 1.0 / network.ranks);
-  }
+  std::vector<double> weights(network.ranks, has_one_root() ? 0 : 1.0 / network.ranks);
+  if (has_one_root()) weights[root] = 1;
   trees_ = rates_of_trees(network, stages_, weights, few, seed, seconds);
+  if (collective != "allreduce") return;
+  // Any rank may add up any part. Equal parts keep all links busy in both halves, so they stay if they are as
+  // good.
+  std::optional<Rates> any = rates_of_trees(network, stages_, {}, few, seed, seconds);
+  if (any && (!trees_ || any->ns_per_byte < trees_->ns_per_byte * (1 - 1e-4))) trees_ = std::move(any);
 }
 
 bool Designer::has_one_root() const { return collective_ == "broadcast" || collective_ == "reduce"; }
