@@ -334,9 +334,9 @@ class Lister {
   std::set<std::pair<uint32_t, std::string>> refused_;  // by author's line and text
   std::vector<std::map<ChannelKey, ChannelUse>> use_;   // by rank
   uint32_t rank_ = 0, block_ = 0, op_ = 0;
-  // Of the current thread block: puts that no signal has followed yet, by peer.
+  // This holds the puts of the current thread block that no signal has followed yet, by peer.
   std::map<uint32_t, std::vector<Pending>> pending_;
-  // Of the current rank:
+  // These belong to the current rank.
   std::vector<std::vector<SemaphoreUse>> semaphores_;
   std::map<uint32_t, std::vector<uint32_t>> members_;                      // by barrier: thread blocks
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> arrivals_;  // by barrier, turn, thread block

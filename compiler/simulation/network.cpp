@@ -42,7 +42,7 @@ class Fit {
                          here.name, there.name, topology_.name));
     }
     if (routes_.between(rank, peer).empty()) refuse_way(type, rank, peer, here, there);
-    // What threads load comes back.
+    // Threads also load, and that data comes back.
     if (mapped && routes_.between(peer, rank).empty()) refuse_way(type, rank, peer, there, here);
   }
 

@@ -48,7 +48,7 @@ class Sysfs : public testing::Test {
   /// Returns the links as "gpu0 - cpu0 50.41, ...".
   std::string links(const std::optional<std::vector<ManagedGpu>>& managed = std::nullopt) {
     const Topology topology = topology_of(root_.string(), managed);
-    // What is printed can be read.
+    // The printed text can be read.
     if (!topology.gpus().empty()) {
       EXPECT_EQ(parse_topology(topology_text(topology), "t.json"), topology);
     }
