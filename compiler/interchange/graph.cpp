@@ -369,16 +369,9 @@ Machine without_transfers(Machine machine) {
 MessageGraph message_graph(const Plan& plan, const SimulatedCall& call, const Machine* machine) {
   const PacketForm form = call.packet.value_or(packet_form_by_size(plan, call.bytes));
   const Layout layout = layout_of(plan, call.bytes, call.dtype, form);
-  const std::optional<proof::Message> message = proof::message_of_all_turns(plan, layout.chunk_bytes);
-  if (!message) {
-    throw UsageError(
-        "plan '" + plan.name +
-        "' shares chunks among groups of thread blocks of too many different sizes to be executed");
-  }
-  const Recording recording = record(plan, *message);
-  std::vector<double> coded_parts;
-  for (const Codec& codec : plan.extension.codecs)
-    coded_parts.push_back(double(codec.block_bytes()) / double(codec.block * dtype_size(call.dtype)));
+  const proof::Message message = recorded_message(plan, layout.chunk_bytes);
+  const Recording recording = record(plan, message);
+  const std::vector<double> coded_parts = coded_parts_of(plan, call.dtype);
   const std::vector<Cost> costs =
       list_costs(recording, layout, machine ? without_transfers(*machine) : Machine{}, form, coded_parts);
   return GraphMaker(plan, recording, costs, call.dtype, machine != nullptr).run();

@@ -85,6 +85,13 @@ Cost cost_of(const Move& move, double bytes, const Machine& machine, PacketForm 
 
 }  // namespace
 
+std::vector<double> coded_parts_of(const Plan& plan, DType dtype) {
+  std::vector<double> parts;
+  for (const Codec& codec : plan.extension.codecs)
+    parts.push_back(double(codec.block_bytes()) / double(codec.block * dtype_size(dtype)));
+  return parts;
+}
+
 std::vector<Cost> list_costs(const Recording& recording, const Layout& layout, const Machine& machine,
                              PacketForm form, const std::vector<double>& coded_parts) {
   const double atom_bytes = double(layout.chunk_bytes) / double(recording.message.chunk);

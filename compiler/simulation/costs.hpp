@@ -24,9 +24,11 @@ struct Cost {
   double copy_engine_ns = 0;             ///< time that the link is busy, if a copy engine moves the data
 };
 
+/// Returns by codec of the plan: the bytes of an encoded block, relative to those of the plain one.
+std::vector<double> coded_parts_of(const Plan&, DType);
+
 /// Returns the costs of Recording::moves.
-/// \param coded_parts  by codec of the plan: the bytes of an encoded block, relative to those of the plain
-/// one
+/// \param coded_parts  those of coded_parts_of()
 std::vector<Cost> list_costs(const Recording&, const Layout&, const Machine&, PacketForm,
                              const std::vector<double>& coded_parts);
 

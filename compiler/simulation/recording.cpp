@@ -230,6 +230,14 @@ uint64_t count_ops(const Plan& plan, const proof::Message& message) {
 
 }  // namespace
 
+proof::Message recorded_message(const Plan& plan, uint64_t chunk_bytes) {
+  const std::optional<proof::Message> message = proof::message_of_all_turns(plan, chunk_bytes);
+  if (message) return *message;
+  throw UsageError(
+      "plan '" + plan.name +
+      "' shares chunks among groups of thread blocks of too many different sizes to be simulated");
+}
+
 Recording record(const Plan& plan, const proof::Message& message) {
   Recording recording;
   recording.message = message;

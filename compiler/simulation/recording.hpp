@@ -63,6 +63,10 @@ struct Recording {
   uint64_t ops = 0;
 };
 
+/// Returns the message of a call whose turns are all recorded.
+/// \throws UsageError if groups of thread blocks share its chunks in too many ways
+proof::Message recorded_message(const Plan&, uint64_t chunk_bytes);
+
 /// Executes a launch symbolically and records it.
 /// \throws UsageError if the plan cannot be executed symbolically
 Recording record(const Plan&, const proof::Message&);

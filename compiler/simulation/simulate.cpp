@@ -94,20 +94,13 @@ Simulation Simulator::simulate(const SimulatedCall& call, const Machine& machine
   const Routes* const routes = state_->routes_of(machine);
   const PacketForm form = call.packet.value_or(packet_form_by_size(plan, call.bytes));
   const Layout layout = layout_of(plan, call.bytes, call.dtype, form);
-  const std::optional<proof::Message> message = proof::message_of_all_turns(plan, layout.chunk_bytes);
-  if (!message) {
-    throw UsageError(
-        "plan '" + plan.name +
-        "' shares chunks among groups of thread blocks of too many different sizes to be simulated");
-  }
+  const proof::Message message = recorded_message(plan, layout.chunk_bytes);
   std::optional<Recording>& recording = state_->recording;
-  const bool known = recording && recording->message.chunk == message->chunk &&
-                     recording->message.unit == message->unit && recording->message.bytes == message->bytes;
-  if (!known) recording = record(plan, *message);
+  const bool known = recording && recording->message.chunk == message.chunk &&
+                     recording->message.unit == message.unit && recording->message.bytes == message.bytes;
+  if (!known) recording = record(plan, message);
 
-  std::vector<double> coded_parts;
-  for (const Codec& codec : plan.extension.codecs)
-    coded_parts.push_back(double(codec.block_bytes()) / double(codec.block * dtype_size(call.dtype)));
+  const std::vector<double> coded_parts = coded_parts_of(plan, call.dtype);
   const std::vector<Cost> costs = list_costs(*recording, layout, machine, form, coded_parts);
   Times times = run(*recording, costs, machine, routes, plan.ranks(), call.spans);
   Simulation result;
