@@ -36,7 +36,8 @@ StageWriter::StageWriter(Program& program, const Network& network, const Stage& 
   std::map<std::pair<uint32_t, int64_t>, std::vector<uint32_t>> by_block;  // by rank and thread block
   for (uint32_t one = 0; one < network.connections.size(); ++one) {
     if (stage.order.of_connection[one].empty()) continue;
-    const auto& [from, to, links, port] = network.connections[one];
+    const uint32_t from = network.connections[one].from, to = network.connections[one].to;
+    const bool port = network.connections[one].port;
     std::vector<Worker>& of_rank = shared[{from, port}];
     if (port) {
       if (of_rank.empty()) of_rank = {{resources.blocks(from, 1), {0, design.lanes}}};

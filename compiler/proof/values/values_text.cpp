@@ -88,7 +88,7 @@ void Holding::tell(Flow* flow, Trail* trail) {
     const Writer writer = culprit->writer.value_or(Writer{});
     if (!seen.emplace(writer.chain, writer.op, culprit->cell, culprit->rank).second) continue;
     const std::string line = culprit->writer ? findings_.line_of(event_of(*culprit)) : "";
-    if (known.emplace(line, culprit->rank).second) all.push_back({std::move(*culprit), &of});
+    if (known.emplace(line, culprit->rank).second) all.push_back({*culprit, &of});
   }
   std::ranges::stable_sort(all, {}, [](const Told& of) { return of.culprit.rank; });
   std::set<std::string> lines, writes;
