@@ -14,12 +14,6 @@ namespace {
 /// Flows have whole numbers, in which all weights together are this much.
 constexpr double whole = double(int64_t{1} << 44);
 
-double sum_of(const std::vector<double>& numbers, const std::vector<bool>& taken) {
-  double sum = 0;
-  for (size_t at = 0; at < numbers.size(); ++at) sum += taken[at] ? numbers[at] : 0;
-  return sum;
-}
-
 /// Looks for cuts between ranks and one rank that needs the data of all.
 class Cuts {
  public:
@@ -45,9 +39,9 @@ class Cuts {
   std::vector<bool> smallest_cut(uint32_t target, double ns_per_byte) const {
     const size_t nodes = network_.topology.nodes.size();
     MaxFlow flow(nodes + 1);
-    for (size_t at = 0; at < network_.gb_s.size(); ++at) {
+    for (size_t at = 0; at < network_.fastest_gb_s.size(); ++at) {
       const TopologyLink& link = network_.topology.links[at];
-      const auto capacity = int64_t(std::min(whole, network_.gb_s[at] * ns_per_byte * whole));
+      const auto capacity = int64_t(std::min(whole, network_.fastest_gb_s[at] * ns_per_byte * whole));
       if (demand_.reversed) {
         flow.arc(link.to, link.from, capacity);
       } else {
@@ -66,11 +60,11 @@ class Cuts {
     double data = 0, rate = 0;
     for (uint32_t rank = 0; rank < gpus_.size(); ++rank)
       data += side[gpus_[rank]] ? demand_.weights[rank] : 0;
-    for (size_t at = 0; at < network_.gb_s.size(); ++at) {
+    for (size_t at = 0; at < network_.fastest_gb_s.size(); ++at) {
       const TopologyLink& link = network_.topology.links[at];
       const uint32_t from = demand_.reversed ? link.to : link.from,
                      to = demand_.reversed ? link.from : link.to;
-      rate += side[from] && !side[to] ? network_.gb_s[at] : 0;
+      rate += side[from] && !side[to] ? network_.fastest_gb_s[at] : 0;
     }
     return {data, rate};
   }
@@ -90,9 +84,10 @@ double rate_between(const Network& network, const std::vector<uint32_t>& group, 
   const size_t nodes = network.topology.nodes.size();
   constexpr double unit = 1e6;  // flows have whole numbers
   MaxFlow flow(nodes + 2);
-  for (size_t at = 0; at < network.gb_s.size(); ++at) {
+  for (size_t at = 0; at < network.fastest_gb_s.size(); ++at) {
     const TopologyLink& link = network.topology.links[at];
-    flow.arc(back ? link.to : link.from, back ? link.from : link.to, int64_t(network.gb_s[at] * unit));
+    flow.arc(back ? link.to : link.from, back ? link.from : link.to,
+             int64_t(network.fastest_gb_s[at] * unit));
   }
   std::vector<bool> inside(network.ranks, false);
   for (const uint32_t rank : group) inside[rank] = true;
@@ -106,18 +101,15 @@ double rate_between(const Network& network, const std::vector<uint32_t>& group, 
   return double(flow.between(nodes, nodes + 1)) / unit;
 }
 
-/// Returns the rates at which each rank can send and receive.
-std::pair<std::vector<double>, std::vector<double>> rates_of_ranks(const Network& network) {
-  const std::vector<uint32_t> gpus = network.topology.gpus();
-  std::vector<double> out(gpus.size(), 0), in(gpus.size(), 0);
-  for (size_t at = 0; at < network.gb_s.size(); ++at) {
+/// Returns the rate at which all ranks together can send, or receive.
+double rate_of_all(const Network& network, bool send) {
+  double rate = 0;
+  for (size_t at = 0; at < network.fastest_gb_s.size(); ++at) {
     const TopologyLink& link = network.topology.links[at];
-    for (size_t rank = 0; rank < gpus.size(); ++rank) {
-      out[rank] += link.from == gpus[rank] ? network.gb_s[at] : 0;
-      in[rank] += link.to == gpus[rank] ? network.gb_s[at] : 0;
-    }
+    const TopologyNode& end = network.topology.nodes[send ? link.from : link.to];
+    rate += end.kind == TopologyNode::Kind::gpu ? network.fastest_gb_s[at] : 0;
   }
-  return {out, in};
+  return rate;
 }
 
 }  // namespace
@@ -159,9 +151,7 @@ Cut worst_cut_of_allreduce(const Network& network) {
     for (uint32_t target = 0; target < targets_of(network); ++target)
       if (target != root) cuts.raise(target, worst);
   }
-  const auto [out, in] = rates_of_ranks(network);
-  const std::vector<bool> all(network.ranks, true);
-  const double rate = std::min(sum_of(out, all), sum_of(in, all));
+  const double rate = std::min(rate_of_all(network, true), rate_of_all(network, false));
   const double together = 2.0 * (network.ranks - 1) / rate;
   if (together > worst.ns_per_byte) {
     worst.ns_per_byte = together;

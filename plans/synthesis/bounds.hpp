@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// These bounds hold for every plan: no plan moves the data in less time.
+/// These bounds hold for every plan: no plan moves the data in less time, whether it stores, loads or lets
+/// copy engines move it.
 
 #include <cstdint>
 #include <string>
@@ -35,7 +36,7 @@ Cut worst_group_of_alltoall(const Network&);
 /// every part crosses 2 (ranks - 1) times.
 Cut worst_cut_of_allreduce(const Network&);
 
-/// Returns words for a cut, such as "gpu0 and gpu1 send at most 25 GB/s".
+/// Returns words for a cut, such as "the links around gpu0 and gpu1".
 std::string words_of(const Network&, const Cut&);
 
 }  // namespace chorale::synthesis

@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// A Design says which chunks travel over which connections in which order. plan_of() writes it as a program.
+/// A Design says which chunks travel over which connections in which order. program_of() writes it as a
+/// program.
 
 #include <cstdint>
 #include <string>

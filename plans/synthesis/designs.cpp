@@ -57,6 +57,7 @@ Designer::Designer(const Network& network, const std::string& collective, uint32
   if (collective == "alltoall") {
     paths_ = network.ranks <= most_solved ? rates_of_alltoall(network, seed, seconds)
                                           : alltoall_over_rails(network);
+    if (paths_ && network.ranks <= most_solved) ns_per_byte_ = paths_->ns_per_byte;
     return;
   }
   if (collective == "allreduce" || collective == "reducescatter" || collective == "reduce")
@@ -67,19 +68,16 @@ Designer::Designer(const Network& network, const std::string& collective, uint32
   std::vector<double> weights(network.ranks, has_one_root() ? 0 : 1.0 / network.ranks);
   if (has_one_root()) weights[root] = 1;
   trees_ = rates_of_trees(network, stages_, weights, few, seed, seconds);
+  if (trees_) ns_per_byte_ = trees_->ns_per_byte;
   if (collective != "allreduce") return;
   // Any rank may add up any part. Equal parts keep all links busy in both halves, so they stay if they are as
   // good.
   std::optional<Rates> any = rates_of_trees(network, stages_, {}, few, seed, seconds);
+  ns_per_byte_ = any ? any->ns_per_byte : 0;
   if (any && (!trees_ || any->ns_per_byte < trees_->ns_per_byte * (1 - 1e-4))) trees_ = std::move(any);
 }
 
 bool Designer::has_one_root() const { return collective_ == "broadcast" || collective_ == "reduce"; }
-
-double Designer::ns_per_byte() const {
-  if (network_.ranks > most_solved) return 0;
-  return trees_ ? trees_->ns_per_byte : paths_ ? paths_->ns_per_byte : 0;
-}
 
 int64_t Designer::whole(int64_t chunks) const { return has_one_root() ? chunks : chunks * network_.ranks; }
 

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,8 +24,8 @@ class Designer {
 
   /// Returns whether the linear program was solved. Otherwise there are no designs.
   bool solved() const { return trees_ || paths_; }
-  /// Returns the least time of a byte of the message in the searched class; 0 if it was not solved.
-  double ns_per_byte() const;
+  /// Returns the least time of a byte of the message in the searched class; 0 if it is not known.
+  double ns_per_byte() const { return ns_per_byte_; }
 
   /// Returns how many connections carry anything; 0 if it was not solved.
   size_t connections_used() const;
@@ -52,6 +51,7 @@ class Designer {
   std::vector<Way> stages_;
   std::optional<Rates> trees_;
   std::optional<AllToAllRates> paths_;
+  double ns_per_byte_ = 0;
 };
 
 }  // namespace chorale::synthesis

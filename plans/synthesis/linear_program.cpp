@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <string>
 
 #include "chorale/usage_error.hpp"
@@ -91,7 +92,7 @@ std::vector<double> LinearProgram::minimised(double seconds) const {
   clp.setLogLevel(model.get(), 0);
   clp.loadProblem(model.get(), int(columns_.size()), int(least_.size()), begins.data(), rows.data(),
                   factors.data(), lowest.data(), highest_.data(), costs_.data(), least_.data(), most_.data());
-  clp.setMaximumSeconds(model.get(), seconds);
+  clp.setMaximumSeconds(model.get(), std::max(seconds, 0.01));  // Clp takes negative numbers as no limit
   clp.initialSolve(model.get());
   if (!clp.isProvenOptimal(model.get())) return {};
   const double* const values = clp.getColSolution(model.get());

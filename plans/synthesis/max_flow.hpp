@@ -32,7 +32,7 @@ class MaxFlow {
 
   /// Returns after between() whether each node is on the source's side of a smallest cut.
   std::vector<bool> source_side() const {
-    // The flow may have left excess at nodes behind the cut, so the search begins at the sink.
+    // Nodes from which more could flow to the sink are on its side.
     std::vector<bool> source(boost::num_vertices(graph_), true);
     std::vector<size_t> next{sink_};
     source[sink_] = false;

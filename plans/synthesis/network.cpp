@@ -81,9 +81,15 @@ std::unique_ptr<Network> network_of(const Topology& topology, const Machine& mac
       for (const uint32_t link : links) stored[link] = stored[link] || !port;
     }
   }
-  const double store_part = std::min(1.0, machine.link_put_gb_s / machine.link_copy_engine_gb_s);
-  for (size_t link = 0; link < topology.links.size(); ++link)
-    network.gb_s.push_back(topology.links[link].gb_s * (stored[link] ? store_part : 1));
+  // The rate of a link in a topology is that of copy engines.
+  const double stores = machine.link_put_gb_s / machine.link_copy_engine_gb_s;
+  const double fastest =
+      std::max({machine.link_put_gb_s, machine.link_get_gb_s, machine.link_copy_engine_gb_s}) /
+      machine.link_copy_engine_gb_s;
+  for (size_t link = 0; link < topology.links.size(); ++link) {
+    network.gb_s.push_back(topology.links[link].gb_s * (stored[link] ? stores : 1));
+    network.fastest_gb_s.push_back(topology.links[link].gb_s * (stored[link] ? fastest : 1));
+  }
   for (const bool back : {false, true}) {
     const std::vector<bool> seen = reached(network, back);
     const auto lost = std::find(seen.begin(), seen.end(), false);

@@ -28,8 +28,9 @@ struct Network {
   const Routes routes;
   uint32_t ranks = 0;
   std::vector<Connection> connections;
-  /// By link of the topology: the rate of stores, or of copy engines where a port channel alone can use it.
-  std::vector<double> gb_s;
+  /// Hold by link of the topology: the rate of the plans that the search makes, which store to peers where
+  /// they can, and the rate of the fastest way to move data, which bounds all plans.
+  std::vector<double> gb_s, fastest_gb_s;
 };
 
 /// Returns the topology of a group: its GPUs by rank, and all switches, NICs and links that are left.

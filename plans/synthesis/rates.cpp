@@ -38,10 +38,11 @@ class LinkRows {
   std::vector<int> rows_;
 };
 
+/// Tells how many seconds of a time limit are left.
 class Deadline {
  public:
   explicit Deadline(double seconds) : end_(Clock::now() + std::chrono::duration<double>(seconds)) {}
-  double left() const { return std::max(0.01, std::chrono::duration<double>(end_ - Clock::now()).count()); }
+  double left() const { return std::chrono::duration<double>(end_ - Clock::now()).count(); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -69,10 +70,6 @@ class Preferences {
   SplitMix64 draw_;
   double fastest_ = 0;
 };
-
-}  // namespace
-
-namespace {
 
 /// Adds the variables and constraints of one stage. For each target there is a flow that brings it the parts
 /// of all other ranks, and a connection carries as much as the largest of these flows: by Edmonds' theorem,
@@ -115,10 +112,6 @@ class TreeStage {
   std::vector<std::vector<int>> balance;  ///< by target and rank: constraints
   std::vector<int> carried;               ///< by connection
 };
-
-}  // namespace
-
-namespace {
 
 /// Solves the program again and again without more time, and lets each connection cost more the less it
 /// carries. Those that carry little then fall to zero, as in reweighted l1 minimisation.
@@ -214,10 +207,6 @@ void take_paths(const Network& network, uint32_t from, std::vector<double> flow,
     }
   }
 }
-
-}  // namespace
-
-namespace {
 
 /// Returns how many links of a connection lead from switch to switch.
 size_t between_switches(const Network& network, const Connection& connection) {

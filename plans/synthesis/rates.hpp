@@ -6,7 +6,6 @@
 #include <optional>
 #include <vector>
 
-#include "bounds.hpp"
 #include "network.hpp"
 
 namespace chorale::synthesis {
@@ -42,8 +41,9 @@ struct AllToAllRates {
 };
 
 /// Returns the rates if each pair of ranks sends directly, or over a rank of the sender's host from which
-/// fewer links between switches lead to the receiver: the one on the receiver's rail. \returns nothing if a
-/// pair has no connection
+/// fewer links between switches lead to the receiver: the one on the receiver's rail.
+///
+/// \returns nothing if a pair has no connection
 std::optional<AllToAllRates> alltoall_over_rails(const Network&);
 
 /// Solves an all-to-all.

@@ -47,11 +47,13 @@ struct SynthesisTrial {
 struct Synthesis {
   Plan plan;  ///< proved, with a certificate
   double ns = 0;
-  /// No plan can be faster: the data must cross a cut of the topology. The bound has no latencies.
+  /// No plan can be faster: the data must cross a cut of the topology, at the rate of the fastest way to move
+  /// it. The bound has no latencies.
   double cut_ns = 0;
   std::string cut;  ///< that cut in words
-  /// No plan of the searched class can be faster: ranks send chunks down or up trees or along ways, over the
-  /// routes of the topology. 0 if the search for it took too long.
+  /// No plan of the searched class can be faster: ranks store chunks down or up trees or along paths, over
+  /// the routes of the topology. A plan that lets copy engines move data within a host may be. 0 if the
+  /// search for it took too long.
   double class_ns = 0;
   std::vector<SynthesisTrial> trials;  ///< all plans that were tried, the fastest first
   std::string explanation;             ///< several lines: steps, bound, and what limits the plan

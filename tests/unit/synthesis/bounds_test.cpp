@@ -28,10 +28,10 @@ double worst_of_all_cuts(const Network& network, const Demand& demand) {
     double data = 0, rate = 0;
     for (uint32_t rank = 0; rank < gpus.size(); ++rank)
       data += inside >> gpus[rank] & 1 ? demand.weights[rank] : 0;
-    for (size_t at = 0; at < network.gb_s.size(); ++at) {
+    for (size_t at = 0; at < network.fastest_gb_s.size(); ++at) {
       const TopologyLink& link = network.topology.links[at];
       const uint32_t from = demand.reversed ? link.to : link.from, to = demand.reversed ? link.from : link.to;
-      if ((inside >> from & 1) && !(inside >> to & 1)) rate += network.gb_s[at];
+      if ((inside >> from & 1) && !(inside >> to & 1)) rate += network.fastest_gb_s[at];
     }
     if (rate > 0) worst = std::max(worst, data / rate);
   }
@@ -58,7 +58,7 @@ TEST(Bounds, AreTheWorstOfAllCuts) {
 
 TEST(Bounds, OfASwitch) {
   const Made made(load_topology("switch:8"));
-  const double gb_s = made.network->gb_s.front();
+  const double gb_s = made.network->fastest_gb_s.front();
   const Demand demand{std::vector<double>(8, 0.125), false};
   EXPECT_NEAR(worst_cut(*made.network, demand).ns_per_byte, 7.0 / 8 / gb_s, 1e-9);
   EXPECT_NEAR(worst_group_of_alltoall(*made.network).ns_per_byte, 7.0 / 8 / gb_s, 1e-9);
