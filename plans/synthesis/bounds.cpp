@@ -42,11 +42,8 @@ class Cuts {
     for (size_t at = 0; at < network_.fastest_gb_s.size(); ++at) {
       const TopologyLink& link = network_.topology.links[at];
       const auto capacity = int64_t(std::min(whole, network_.fastest_gb_s[at] * ns_per_byte * whole));
-      if (demand_.reversed) {
-        flow.arc(link.to, link.from, capacity);
-      } else {
-        flow.arc(link.from, link.to, capacity);
-      }
+      const auto [from, to] = ends_of(link);
+      flow.arc(from, to, capacity);
     }
     for (uint32_t rank = 0; rank < gpus_.size(); ++rank)
       if (rank != target) flow.arc(nodes, gpus_[rank], int64_t(demand_.weights[rank] * whole));
@@ -62,11 +59,15 @@ class Cuts {
       data += side[gpus_[rank]] ? demand_.weights[rank] : 0;
     for (size_t at = 0; at < network_.fastest_gb_s.size(); ++at) {
       const TopologyLink& link = network_.topology.links[at];
-      const uint32_t from = demand_.reversed ? link.to : link.from,
-                     to = demand_.reversed ? link.from : link.to;
+      const auto [from, to] = ends_of(link);
       rate += side[from] && !side[to] ? network_.fastest_gb_s[at] : 0;
     }
     return {data, rate};
+  }
+
+  /// Returns the end from which data of a root flows, and the other one.
+  std::pair<uint32_t, uint32_t> ends_of(const TopologyLink& link) const {
+    return demand_.way == Way::up ? std::pair{link.to, link.from} : std::pair{link.from, link.to};
   }
 
   const Network& network_;
@@ -145,7 +146,7 @@ Cut worst_cut_of_allreduce(const Network& network) {
   // The whole message crosses every cut in both directions.
   Cut worst{.ns_per_byte = 1e-9, .ranks = {}};
   for (uint32_t root = 0; root < targets_of(network); ++root) {
-    Demand from_root{std::vector<double>(network.ranks, 0), false};
+    Demand from_root{std::vector<double>(network.ranks, 0)};
     from_root.weights[root] = 1;
     const Cuts cuts(network, from_root);
     for (uint32_t target = 0; target < targets_of(network); ++target)

@@ -12,13 +12,13 @@
 
 namespace chorale::synthesis {
 
-/// Says how much of the whole data each rank contributes to what all ranks get, and which way it flows.
+/// Says how much of the whole data has its root at each rank, and which way it flows.
 struct Demand {
   std::vector<double> weights;  ///< by rank; their sum is 1
-  bool reversed = false;        ///< data is reduced towards the ranks of the weights
+  Way way = Way::down;
 };
 
-/// Holds a bound, and the ranks whose data must leave them (or reach them, if it is reversed).
+/// Holds a bound, and the ranks whose data must leave them, or reach them if it flows up.
 struct Cut {
   double ns_per_byte = 0;
   std::vector<uint32_t> ranks;

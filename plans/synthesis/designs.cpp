@@ -147,16 +147,16 @@ std::optional<Design> Designer::of_trees(int64_t chunks) const {
   Design design{.collective = collective_, .root = root_, .chunks = chunks, .up = {}, .down = {}, .ends = {}};
   const std::vector<int64_t> roots = shares_of(trees_->of_root, whole(chunks));
   for (size_t at = 0; at < stages_.size(); ++at) {
-    const bool up = stages_[at] == Way::up;
-    Stage& stage = up ? design.up : design.down;
+    const Way way = stages_[at];
+    Stage& stage = way == Way::up ? design.up : design.down;
     // Roots' parts are rounded too, so a little more may be needed.
     for (int64_t extra = 0; extra < 4 && stage.trees.empty(); ++extra)
-      stage.trees = pack_trees(network_, capacities(at, chunks, extra), roots, up);
+      stage.trees = pack_trees(network_, capacities(at, chunks, extra), roots, way);
     if (stage.trees.empty()) return std::nullopt;
     stage.pieces = pieces_of(stage.trees, network_.ranks);
     std::vector<double> begins;
     if (at > 0) begins = begins_of(network_, design.up, stage);
-    stage.order = order_of(network_, stage.trees, stage.pieces, begins, up);
+    stage.order = order_of(network_, stage.trees, stage.pieces, begins, way);
   }
   return design;
 }
@@ -186,7 +186,7 @@ Design Designer::of_paths(int64_t chunks) const {
     }
     begin = end;
   }
-  stage.order = order_of(network_, stage.trees, stage.pieces, {}, false);
+  stage.order = order_of(network_, stage.trees, stage.pieces, {}, Way::down);
   return design;
 }
 

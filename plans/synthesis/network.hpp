@@ -12,12 +12,19 @@
 
 namespace chorale::synthesis {
 
+/// Says which way data flows: from the roots down trees, or up trees to the roots, where it is added up.
+enum class Way : uint8_t { down, up };
+
 /// A connection leads from one rank to another, over the links of its route. Ranks forward data; switches and
 /// NICs do not copy it.
 struct Connection {
   uint32_t from = 0, to = 0;        ///< ranks
   std::span<const uint32_t> links;  ///< in Network::gb_s and Topology::links
   bool port = false;                ///< the ranks are on different hosts, so only port channels connect them
+
+  /// Return the end that is nearer to the root of a tree, and the other one.
+  uint32_t near(Way way) const { return way == Way::up ? to : from; }
+  uint32_t far(Way way) const { return way == Way::up ? from : to; }
 };
 
 struct Network {

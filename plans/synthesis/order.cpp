@@ -13,18 +13,17 @@ namespace {
 
 class Flow {
  public:
-  Flow(const Network& network, const std::vector<Tree>& trees, const std::vector<Piece>& pieces,
-       bool reversed)
+  Flow(const Network& network, const std::vector<Tree>& trees, const std::vector<Piece>& pieces, Way way)
       : network_(network),
         trees_(trees),
         pieces_(pieces),
-        reversed_(reversed),
+        way_(way),
         queues_(network.connections.size()),
         busy_(network.connections.size(), false) {
     order_.of_connection.resize(network.connections.size());
     order_.times.resize(network.connections.size());
     for (const Tree& tree : trees) {
-      below_.emplace_back(network, tree, !reversed);
+      below_.emplace_back(network, tree, way == Way::down);
       heights_.emplace_back();
       measure(tree.root, below_.back(), heights_.back());
     }
@@ -58,7 +57,7 @@ class Flow {
       }
       for (const uint32_t next : below_[pieces_[piece].tree].at(rank)) begin(next, time);
     }
-    if (reversed_) {
+    if (way_ == Way::up) {
       for (auto& list : order_.of_connection) std::reverse(list.begin(), list.end());
       for (auto& list : order_.of_root) std::reverse(list.begin(), list.end());
       for (auto& times : order_.times) {
@@ -75,12 +74,7 @@ class Flow {
     double since;
   };
 
-  uint32_t source(uint32_t one) const {
-    return reversed_ ? network_.connections[one].to : network_.connections[one].from;
-  }
-  uint32_t target(uint32_t one) const {
-    return reversed_ ? network_.connections[one].from : network_.connections[one].to;
-  }
+  uint32_t target(uint32_t one) const { return network_.connections[one].far(way_); }
 
   uint32_t measure(uint32_t rank, const Branches& below, std::map<uint32_t, uint32_t>& heights) {
     uint32_t height = 0;
@@ -139,7 +133,7 @@ class Flow {
   const Network& network_;
   const std::vector<Tree>& trees_;
   const std::vector<Piece>& pieces_;
-  const bool reversed_;
+  const Way way_;
   std::vector<Branches> below_;                                  // by tree: connections to ranks below
   std::vector<std::map<uint32_t, uint32_t>> heights_;            // by tree and rank
   std::vector<std::map<uint32_t, std::deque<Waiting>>> queues_;  // by connection and the one before it
@@ -153,8 +147,8 @@ class Flow {
 }  // namespace
 
 Order order_of(const Network& network, const std::vector<Tree>& trees, const std::vector<Piece>& pieces,
-               const std::vector<double>& begins, bool reversed) {
-  return Flow(network, trees, pieces, reversed).run(begins);
+               const std::vector<double>& begins, Way way) {
+  return Flow(network, trees, pieces, way).run(begins);
 }
 
 std::vector<double> ends_of(const Network& network, const std::vector<Tree>& trees,

@@ -29,10 +29,9 @@ std::vector<double> ends_of(const Network&, const std::vector<Tree>&, const std:
 
 /// Simulates that all connections carry their pieces at a constant rate. A piece leaves a rank when it has
 /// arrived there. Pieces that arrive over one connection and leave over another one keep their order, so that
-/// signals can be counted.
+/// signals can be counted. The order of a reduction is that of the flow down its trees, backwards.
 /// \param begins    by piece: when its root has it; empty: at 0, and those with the longest ways begin
-/// \param reversed  the trees are those of a reduction: the order is that of the reversed flow, backwards
 Order order_of(const Network&, const std::vector<Tree>&, const std::vector<Piece>&,
-               const std::vector<double>& begins, bool reversed);
+               const std::vector<double>& begins, Way);
 
 }  // namespace chorale::synthesis

@@ -17,9 +17,8 @@ struct Partial {
 
 class Packing {
  public:
-  Packing(const Network& network, std::vector<int64_t> capacities, const std::vector<int64_t>& roots,
-          bool reversed)
-      : network_(network), left_(std::move(capacities)), reversed_(reversed) {
+  Packing(const Network& network, std::vector<int64_t> capacities, const std::vector<int64_t>& roots, Way way)
+      : network_(network), left_(std::move(capacities)), way_(way) {
     for (uint32_t rank = 0; rank < network.ranks; ++rank) {
       if (roots[rank] == 0) continue;
       Partial partial{{rank, roots[rank], std::vector<uint32_t>(network.ranks, no_connection)}, {}, {rank}};
@@ -43,12 +42,8 @@ class Packing {
   }
 
  private:
-  uint32_t from(uint32_t at) const {
-    return reversed_ ? network_.connections[at].to : network_.connections[at].from;
-  }
-  uint32_t to(uint32_t at) const {
-    return reversed_ ? network_.connections[at].from : network_.connections[at].to;
-  }
+  uint32_t from(uint32_t at) const { return network_.connections[at].near(way_); }
+  uint32_t to(uint32_t at) const { return network_.connections[at].far(way_); }
 
   /// Adds a connection to as many trees of one shape as the others leave it. The rest stays as it is.
   bool grow(size_t at) {
@@ -112,7 +107,7 @@ class Packing {
 
   const Network& network_;
   std::vector<int64_t> left_;
-  const bool reversed_;
+  const Way way_;
   std::vector<std::vector<uint32_t>> leaving_;
   std::vector<Partial> partials_;
   size_t done_ = 0;  ///< the first partials, which reach all ranks
@@ -137,8 +132,8 @@ std::vector<uint32_t> Branches::at(uint32_t rank) const {
 }
 
 std::vector<Tree> pack_trees(const Network& network, std::vector<int64_t> capacities,
-                             const std::vector<int64_t>& roots, bool reversed) {
-  return Packing(network, std::move(capacities), roots, reversed).packed();
+                             const std::vector<int64_t>& roots, Way way) {
+  return Packing(network, std::move(capacities), roots, way).packed();
 }
 
 }  // namespace chorale::synthesis

@@ -13,8 +13,8 @@ namespace chorale::synthesis {
 
 inline constexpr uint32_t no_connection = ~uint32_t{0};
 
-/// Data that begins at the root flows down the tree: each rank receives it over one connection. If the demand
-/// was reversed, it flows up the tree, and each rank sends it over that connection.
+/// Data that begins at the root flows down the tree: each rank receives it over one connection. Data that is
+/// added up flows up the tree: each rank sends it over that connection.
 struct Tree {
   uint32_t root = 0;
   int64_t chunks = 0;          ///< how many chunks take this tree
@@ -37,9 +37,8 @@ class Branches {
 /// Packs trees that reach all ranks.
 /// \param capacities  by connection: how many chunks it may carry
 /// \param roots       by rank: how many chunks begin there
-/// \param reversed    data flows up the trees
 /// \returns no trees if the capacities are too small
 std::vector<Tree> pack_trees(const Network&, std::vector<int64_t> capacities,
-                             const std::vector<int64_t>& roots, bool reversed);
+                             const std::vector<int64_t>& roots, Way);
 
 }  // namespace chorale::synthesis

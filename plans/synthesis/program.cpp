@@ -31,8 +31,8 @@ class Writer {
         resources_(network.ranks, design.lanes) {}
 
   Program written() {
-    if (design_.up.used()) up_.emplace(program_, network_, design_.up, true, design_, resources_);
-    if (design_.down.used()) down_.emplace(program_, network_, design_.down, false, design_, resources_);
+    if (design_.up.used()) up_.emplace(program_, network_, design_.up, Way::up, design_, resources_);
+    if (design_.down.used()) down_.emplace(program_, network_, design_.down, Way::down, design_, resources_);
     for (uint32_t rank = 0; rank < network_.ranks; ++rank)
       if (up_ && !design_.up.order.of_root[rank].empty()) up_->make_end(rank);
     if (down_) {

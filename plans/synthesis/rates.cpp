@@ -89,7 +89,7 @@ class TreeStage {
     }
     for (uint32_t at = 0; at < network.connections.size(); ++at) {
       const Connection& one = network.connections[at];
-      const uint32_t from = way == Way::up ? one.to : one.from, to = way == Way::up ? one.from : one.to;
+      const uint32_t from = one.near(way), to = one.far(way);
       std::vector<std::pair<int, double>> factors;
       links_.carry(at, factors);
       for (uint32_t target = 0; target < ranks; ++target) {

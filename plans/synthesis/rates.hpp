@@ -17,9 +17,6 @@ struct Rates {
   std::vector<double> of_root;                     ///< by rank: what begins or ends there
 };
 
-/// Says which way the data of a stage flows: from the roots down trees, or up trees to the roots.
-enum class Way : uint8_t { down, up };
-
 /// Solves stages that follow each other, whose parts have the same roots.
 /// \param weights  by rank: the part of the message that has its root there; empty: any parts
 /// \param few      look for few connections, which then carry more each: better for long messages

@@ -17,7 +17,7 @@ void Deliveries::await(uint32_t consumer, int64_t number, int64_t block) const {
   semaphores_.at({consumer, number}).acquire(block);
 }
 
-StageWriter::StageWriter(Program& program, const Network& network, const Stage& stage, bool up,
+StageWriter::StageWriter(Program& program, const Network& network, const Stage& stage, Way way,
                          const Design& design, Resources& resources)
     : program_(program),
       network_(network),
@@ -41,11 +41,11 @@ StageWriter::StageWriter(Program& program, const Network& network, const Stage& 
     std::vector<Worker>& of_rank = shared[{from, port}];
     if (port) {
       if (of_rank.empty()) of_rank = {{resources.blocks(from, 1), {0, design.lanes}}};
-      if (up || !ends_there(one)) receivers_[one] = resources.blocks(to, 1);
+      if (way == Way::up || !ends_there(one)) receivers_[one] = resources.blocks(to, 1);
       const std::vector<uint32_t>& order = stage.order.of_connection[one];
       const bool adds = std::any_of(order.begin(), order.end(),
                                     [&](uint32_t piece) { return !arriving(piece, from).empty(); });
-      if (up && adds) adders_[one] = lanes(from);
+      if (way == Way::up && adds) adders_[one] = lanes(from);
     } else if (of_rank.empty() || !design.in_turns) {
       of_rank = lanes(from);
     }

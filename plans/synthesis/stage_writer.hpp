@@ -60,7 +60,7 @@ class Deliveries {
 /// The consumer of a piece is the connection that carries it on, or no_connection where it ends.
 class StageWriter {
  public:
-  StageWriter(dsl::Program&, const Network&, const Stage&, bool up, const Design&, Resources&);
+  StageWriter(dsl::Program&, const Network&, const Stage&, Way, const Design&, Resources&);
 
   /// Returns all that is sent, in the order of time.
   const std::vector<Send>& sends() const { return sends_; }

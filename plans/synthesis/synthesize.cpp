@@ -85,12 +85,12 @@ class Search {
   bool over() const { return passed() >= call_.seconds; }
 
   void bound() {
-    Demand demand{std::vector<double>(network_->ranks, 1.0 / network_->ranks), false};
+    Demand demand{std::vector<double>(network_->ranks, 1.0 / network_->ranks)};
     if (call_.collective == "broadcast" || call_.collective == "reduce") {
       demand.weights.assign(network_->ranks, 0);
       demand.weights[call_.root] = 1;
     }
-    demand.reversed = call_.collective == "reduce" || call_.collective == "reducescatter";
+    if (call_.collective == "reduce" || call_.collective == "reducescatter") demand.way = Way::up;
     const Cut cut = call_.collective == "alltoall"    ? worst_group_of_alltoall(*network_)
                     : call_.collective == "allreduce" ? worst_cut_of_allreduce(*network_)
                                                       : worst_cut(*network_, demand);

@@ -30,7 +30,8 @@ double worst_of_all_cuts(const Network& network, const Demand& demand) {
       data += inside >> gpus[rank] & 1 ? demand.weights[rank] : 0;
     for (size_t at = 0; at < network.fastest_gb_s.size(); ++at) {
       const TopologyLink& link = network.topology.links[at];
-      const uint32_t from = demand.reversed ? link.to : link.from, to = demand.reversed ? link.from : link.to;
+      const bool up = demand.way == Way::up;
+      const uint32_t from = up ? link.to : link.from, to = up ? link.from : link.to;
       if ((inside >> from & 1) && !(inside >> to & 1)) rate += network.fastest_gb_s[at];
     }
     if (rate > 0) worst = std::max(worst, data / rate);
@@ -42,8 +43,8 @@ TEST(Bounds, AreTheWorstOfAllCuts) {
   for (uint64_t seed = 0; seed < 40; ++seed) {
     const Made made(test::random_topology(uint32_t(2 + seed % 6), seed));
     const uint32_t ranks = made.network->ranks;
-    for (const bool reversed : {false, true}) {
-      Demand demand{std::vector<double>(ranks, 1.0 / ranks), reversed};
+    for (const Way way : {Way::down, Way::up}) {
+      Demand demand{std::vector<double>(ranks, 1.0 / ranks), way};
       EXPECT_NEAR(worst_cut(*made.network, demand).ns_per_byte / worst_of_all_cuts(*made.network, demand), 1,
                   1e-6)
           << "seed " << seed;
@@ -59,7 +60,7 @@ TEST(Bounds, AreTheWorstOfAllCuts) {
 TEST(Bounds, OfASwitch) {
   const Made made(load_topology("switch:8"));
   const double gb_s = made.network->fastest_gb_s.front();
-  const Demand demand{std::vector<double>(8, 0.125), false};
+  const Demand demand{std::vector<double>(8, 0.125)};
   EXPECT_NEAR(worst_cut(*made.network, demand).ns_per_byte, 7.0 / 8 / gb_s, 1e-9);
   EXPECT_NEAR(worst_group_of_alltoall(*made.network).ns_per_byte, 7.0 / 8 / gb_s, 1e-9);
   EXPECT_NEAR(worst_cut_of_allreduce(*made.network).ns_per_byte, 14.0 / 8 / gb_s, 1e-9);
@@ -71,7 +72,7 @@ TEST(Rates, AreNoBetterThanTheBounds) {
   for (uint64_t seed = 0; seed < 12; ++seed) {
     const Made made(test::random_topology(uint32_t(2 + seed % 5), seed));
     const Network& network = *made.network;
-    const Demand demand{std::vector<double>(network.ranks, 1.0 / network.ranks), false};
+    const Demand demand{std::vector<double>(network.ranks, 1.0 / network.ranks)};
     for (const bool few : {false, true}) {
       const auto gather = rates_of_trees(network, {Way::down}, demand.weights, few, seed, 60);
       ASSERT_TRUE(gather);
