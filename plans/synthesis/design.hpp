@@ -27,7 +27,7 @@ struct Design {
   int64_t lanes = 1;       ///< parts of each chunk, which thread blocks of their own send and add
   bool in_turns = false;   ///< a rank sends over one connection after the other, with the same thread blocks
   Stage up, down;          ///< an all-reduce has both
-  std::vector<uint32_t> ends;  ///< all-to-all: by tree, the rank where it ends
+  std::vector<uint32_t> ends;  ///< by tree, the rank where it ends; empty: trees reach all ranks
 };
 
 /// Records the program of a design.

@@ -5,6 +5,8 @@
 #include <map>
 #include <numeric>
 
+#include "ways.hpp"
+
 namespace chorale::synthesis {
 namespace {
 
@@ -51,25 +53,22 @@ std::vector<double> begins_of(const Network& network, const Stage& before, const
 
 }  // namespace
 
-Designer::Designer(const Network& network, const std::string& collective, uint32_t root, bool few,
+Designer::Designer(const Network& network, const CollectiveInfo& collective, uint32_t root, bool few,
                    uint64_t seed, double seconds)
     : network_(network), collective_(collective), root_(root) {
-  if (collective == "alltoall") {
+  if (has_paths(collective)) {
     paths_ = network.ranks <= most_solved ? rates_of_alltoall(network, seed, seconds)
                                           : alltoall_over_rails(network);
     if (paths_ && network.ranks <= most_solved) ns_per_byte_ = paths_->ns_per_byte;
     return;
   }
-  if (collective == "allreduce" || collective == "reducescatter" || collective == "reduce")
-    stages_.push_back(Way::up);
-  if (collective == "allreduce" || collective == "allgather" || collective == "broadcast")
-    stages_.push_back(Way::down);
+  stages_ = ways_of(collective);
   if (network.ranks > most_solved) return;
-  std::vector<double> weights(network.ranks, has_one_root() ? 0 : 1.0 / network.ranks);
-  if (has_one_root()) weights[root] = 1;
+  std::vector<double> weights(network.ranks, collective.has_root() ? 0 : 1.0 / network.ranks);
+  if (collective.has_root()) weights[root] = 1;
   trees_ = rates_of_trees(network, stages_, weights, few, seed, seconds);
   if (trees_) ns_per_byte_ = trees_->ns_per_byte;
-  if (collective != "allreduce") return;
+  if (stages_.size() == 1) return;
   // Any rank may add up any part. Equal parts keep all links busy in both halves, so they stay if they are as
   // good.
   std::optional<Rates> any = rates_of_trees(network, stages_, {}, few, seed, seconds);
@@ -77,9 +76,9 @@ Designer::Designer(const Network& network, const std::string& collective, uint32
   if (any && (!trees_ || any->ns_per_byte < trees_->ns_per_byte * (1 - 1e-4))) trees_ = std::move(any);
 }
 
-bool Designer::has_one_root() const { return collective_ == "broadcast" || collective_ == "reduce"; }
-
-int64_t Designer::whole(int64_t chunks) const { return has_one_root() ? chunks : chunks * network_.ranks; }
+int64_t Designer::whole(int64_t chunks) const {
+  return collective_.has_root() ? chunks : chunks * network_.ranks;
+}
 
 size_t Designer::connections_used() const {
   size_t used = 0;
@@ -120,7 +119,7 @@ double Designer::worst_load(int64_t chunks) const {
 }
 
 std::vector<int64_t> Designer::chunk_counts() const {
-  const int64_t most = has_one_root() ? 1024 : 128;
+  const int64_t most = collective_.has_root() ? 1024 : 128;
   std::vector<int64_t> counts;
   for (int64_t least = 1; least <= most; least *= 2) {
     int64_t best = least;
@@ -144,7 +143,12 @@ std::optional<Design> Designer::design(int64_t chunks) const {
 }
 
 std::optional<Design> Designer::of_trees(int64_t chunks) const {
-  Design design{.collective = collective_, .root = root_, .chunks = chunks, .up = {}, .down = {}, .ends = {}};
+  Design design{.collective = std::string(collective_.word),
+                .root = root_,
+                .chunks = chunks,
+                .up = {},
+                .down = {},
+                .ends = {}};
   const std::vector<int64_t> roots = shares_of(trees_->of_root, whole(chunks));
   for (size_t at = 0; at < stages_.size(); ++at) {
     const Way way = stages_[at];
@@ -162,7 +166,8 @@ std::optional<Design> Designer::of_trees(int64_t chunks) const {
 }
 
 Design Designer::of_paths(int64_t chunks) const {
-  Design design{.collective = collective_, .chunks = chunks, .up = {}, .down = {}, .ends = {}};
+  Design design{
+      .collective = std::string(collective_.word), .chunks = chunks, .up = {}, .down = {}, .ends = {}};
   Stage& stage = design.down;
   for (size_t begin = 0; begin < paths_->paths.size();) {
     // The paths of one pair of ranks follow each other.

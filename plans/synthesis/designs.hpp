@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bounds.hpp"
+#include "chorale/collective.hpp"
 #include "design.hpp"
 #include "rates.hpp"
 
@@ -16,11 +17,10 @@ namespace chorale::synthesis {
 
 class Designer {
  public:
-  /// Solves the linear program of the collective.
+  /// Solves the linear program of the collective, which is a row of collectives.def.
   /// \param few      as for rates_of_trees()
   /// \param seconds  its time limit
-  Designer(const Network&, const std::string& collective, uint32_t root, bool few, uint64_t seed,
-           double seconds);
+  Designer(const Network&, const CollectiveInfo&, uint32_t root, bool few, uint64_t seed, double seconds);
 
   /// Returns whether the linear program was solved. Otherwise there are no designs.
   bool solved() const { return trees_ || paths_; }
@@ -43,10 +43,9 @@ class Designer {
   int64_t whole(int64_t chunks) const;
   double worst_load(int64_t chunks) const;
   std::vector<int64_t> capacities(size_t stage, int64_t chunks, int64_t extra) const;
-  bool has_one_root() const;
 
   const Network& network_;
-  const std::string collective_;
+  const CollectiveInfo& collective_;
   const uint32_t root_;
   std::vector<Way> stages_;
   std::optional<Rates> trees_;

@@ -4,7 +4,8 @@ namespace chorale::synthesis {
 
 using namespace dsl;
 
-Places::Places(Program& program, const Network& network, const Design& design) : design_(design) {
+Places::Places(Program& program, const Network& network, const Design& design)
+    : design_(design), collective_(collective_info(design.collective)) {
   for (uint32_t rank = 0; rank < network.ranks; ++rank) {
     inputs_.push_back(program.rank(rank).get_input_buffer());
     outputs_.push_back(program.rank(rank).get_output_buffer());
@@ -17,36 +18,40 @@ Places::Places(Program& program, const Network& network, const Design& design) :
 }
 
 Chunk Places::input(const Stage& stage, uint32_t piece, uint32_t rank, Parts parts) const {
-  return chunk(inputs_[rank], index(stage, piece, design_.collective != AllGather::word, true), parts);
+  const uint32_t tree = stage.pieces[piece].tree;
+  const int64_t at = design_.ends.empty()
+                         ? index(stage, piece, collective_.input)
+                         : int64_t(design_.ends[tree]) * design_.chunks + stage.pieces[piece].chunk;
+  return chunk(inputs_[rank], at, parts);
 }
 
 Chunk Places::output(const Stage& stage, uint32_t piece, uint32_t rank, Parts parts) const {
-  return chunk(outputs_[rank], index(stage, piece, design_.collective != ReduceScatter::word, false), parts);
+  return chunk(outputs_[rank], index(stage, piece, collective_.output), parts);
 }
 
 bool Places::has_own(uint32_t rank) const {
-  return !design_.up.used() && (design_.collective != Broadcast::word || rank == design_.root);
+  return !design_.up.used() && (!collective_.only_root_sends() || rank == design_.root);
 }
 
 std::vector<std::pair<Chunk, Chunk>> Places::own(uint32_t rank, int64_t lane) const {
   std::vector<std::pair<Chunk, Chunk>> copies;
   if (!has_own(rank)) return copies;
-  const int64_t part = rank * design_.chunks;
-  const int64_t to = design_.collective == Broadcast::word ? 0 : part,
-                from = design_.collective == AllToAll::word ? part : 0;
-  for (int64_t at = 0; at < design_.chunks; ++at)
-    copies.emplace_back(chunk(outputs_[rank], to + at, {lane, 1}),
-                        chunk(inputs_[rank], from + at, {lane, 1}));
+  const auto begin = [&](CollectiveInfo::Cut cut) {
+    return cut == CollectiveInfo::Cut::whole ? 0 : rank * design_.chunks;
+  };
+  for (int64_t at = 0; at < design_.chunks; ++at) {
+    copies.emplace_back(chunk(outputs_[rank], begin(collective_.output) + at, {lane, 1}),
+                        chunk(inputs_[rank], begin(collective_.input) + at, {lane, 1}));
+  }
   return copies;
 }
 
-int64_t Places::index(const Stage& stage, uint32_t piece, bool parts, bool input) const {
-  const uint32_t tree = stage.pieces[piece].tree, root = stage.trees[tree].root;
+int64_t Places::index(const Stage& stage, uint32_t piece, CollectiveInfo::Cut cut) const {
   const int64_t chunk = stage.pieces[piece].chunk;
-  if (design_.collective == AllToAll::word)
-    return int64_t(input ? design_.ends[tree] : root) * design_.chunks + chunk;
-  if (design_.collective == Broadcast::word || design_.collective == Reduce::word) return chunk;
-  return parts ? begins_[root] + chunk : chunk;
+  if (cut == CollectiveInfo::Cut::whole) return chunk;
+  const uint32_t root = stage.trees[stage.pieces[piece].tree].root;
+  // A rank is the root of as many chunks as any other, but for an all-reduce.
+  return (design_.ends.empty() ? begins_[root] : root * design_.chunks) + chunk;
 }
 
 Chunk Places::chunk(const BaseBuffer& buffer, int64_t index, Parts parts) const {

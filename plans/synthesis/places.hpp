@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "chorale/collective.hpp"
 #include "chorale/dsl.hpp"
 #include "design.hpp"
 
@@ -32,10 +33,12 @@ class Places {
   bool has_own(uint32_t rank) const;
 
  private:
-  int64_t index(const Stage&, uint32_t piece, bool parts, bool input) const;
+  /// Returns the chunk of a piece in a buffer that is cut so.
+  int64_t index(const Stage&, uint32_t piece, CollectiveInfo::Cut) const;
   dsl::Chunk chunk(const dsl::BaseBuffer&, int64_t index, Parts) const;
 
   const Design& design_;
+  const CollectiveInfo& collective_;
   std::vector<dsl::BaseBuffer> inputs_, outputs_;
   std::vector<int64_t> begins_;  // by rank: the first chunk of an all-reduce whose sum it makes
 };

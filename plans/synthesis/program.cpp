@@ -41,7 +41,7 @@ class Writer {
         if (ends[rank]) down_->make_end(rank);
     }
     if (up_) number_slots(design_.up, slots_up_);
-    if (down_ && design_.collective == AllToAll::word) number_slots(design_.down, slots_down_);
+    if (!design_.ends.empty()) number_slots(design_.down, slots_down_);
     resources_.make_scratch(program_);
     if (up_) up_->begin();
     if (down_) down_->begin();

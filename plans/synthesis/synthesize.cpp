@@ -13,6 +13,7 @@
 #include "chorale/compile.hpp"
 #include "chorale/usage_error.hpp"
 #include "designs.hpp"
+#include "ways.hpp"
 
 namespace chorale {
 namespace {
@@ -20,9 +21,6 @@ namespace {
 using namespace synthesis;
 
 using Clock = std::chrono::steady_clock;
-
-constexpr std::string_view known[] = {"allgather", "allreduce", "reducescatter",
-                                      "alltoall",  "broadcast", "reduce"};
 
 /// Says how a design is made, so that the best can be made again.
 struct Recipe {
@@ -39,6 +37,7 @@ class Search {
   Search(const SynthesisCall& call, const Machine& machine, const Topology& topology,
          const std::vector<OtherPlan>& others, const std::function<void(double, double)>& progress)
       : call_(call),
+        collective_(collective_info(call.collective)),
         topology_(topology_of_group(topology, group_of(call, topology))),
         machine_(machine),
         others_(others),
@@ -68,7 +67,8 @@ class Search {
 
  private:
   static std::vector<uint32_t> group_of(const SynthesisCall& call, const Topology& topology) {
-    if (std::find(std::begin(known), std::end(known), call.collective) == std::end(known)) {
+    const auto known = synthesized_collectives();
+    if (std::find(known.begin(), known.end(), call.collective) == known.end()) {
       throw UsageError(fmt::format("'{}' cannot be synthesised: choose one of {}", call.collective,
                                    fmt::join(known, ", ")));
     }
@@ -85,15 +85,15 @@ class Search {
   bool over() const { return passed() >= call_.seconds; }
 
   void bound() {
-    Demand demand{std::vector<double>(network_->ranks, 1.0 / network_->ranks)};
-    if (call_.collective == "broadcast" || call_.collective == "reduce") {
+    const std::vector<Way> ways = ways_of(collective_);
+    Demand demand{std::vector<double>(network_->ranks, 1.0 / network_->ranks), ways.front()};
+    if (collective_.has_root()) {
       demand.weights.assign(network_->ranks, 0);
       demand.weights[call_.root] = 1;
     }
-    if (call_.collective == "reduce" || call_.collective == "reducescatter") demand.way = Way::up;
-    const Cut cut = call_.collective == "alltoall"    ? worst_group_of_alltoall(*network_)
-                    : call_.collective == "allreduce" ? worst_cut_of_allreduce(*network_)
-                                                      : worst_cut(*network_, demand);
+    const Cut cut = has_paths(collective_) ? worst_group_of_alltoall(*network_)
+                    : ways.size() == 2     ? worst_cut_of_allreduce(*network_)
+                                           : worst_cut(*network_, demand);
     found_.cut_ns = cut.ns_per_byte * double(call_.bytes);
     found_.cut = words_of(*network_, cut);
   }
@@ -105,14 +105,12 @@ class Search {
     if (better(ns)) best_other_ = at;
   }
 
-  bool has_one_root() const { return call_.collective == "broadcast" || call_.collective == "reduce"; }
-
   /// Solves the linear program. If few connections are wanted, it takes the best of several solutions.
   std::unique_ptr<Designer> solved(bool few) const {
     const double end = passed() + (call_.seconds - passed()) / 8;
     std::unique_ptr<Designer> best;
     for (uint64_t turn = 0; turn < (few ? 8 : 1) && (turn == 0 || passed() < end); ++turn) {
-      auto next = std::make_unique<Designer>(*network_, call_.collective, call_.root, few, call_.seed + turn,
+      auto next = std::make_unique<Designer>(*network_, collective_, call_.root, few, call_.seed + turn,
                                              (call_.seconds - passed()) / 4);
       if (!best || !best->solved() || (next->solved() && next->connections_used() < best->connections_used()))
         best = std::move(next);
@@ -123,13 +121,13 @@ class Search {
   /// Looks for the best numbers of chunks and lanes. It begins with guesses for long and for short messages,
   /// and goes to a better neighbour as long as there is one.
   void climb(bool few, bool in_turns) {
-    const double ranks = has_one_root() ? 1 : network_->ranks;
+    const double ranks = collective_.has_root() ? 1 : network_->ranks;
     const std::vector<int64_t>& counts = counts_[few ? 0 : 1];
     for (const double least_bytes : {double(1 << 20), double(16 << 10)}) {
       Recipe at{few, in_turns, 0, 1};
       const double parts = double(call_.bytes) / ranks / least_bytes;
       while (at.lanes < 16 && double(2 * at.lanes) <= parts) at.lanes *= 2;
-      const int64_t highest = has_one_root() ? 6 : 3;
+      const int64_t highest = collective_.has_root() ? 6 : 3;
       while (at.level < highest && double(counts[size_t(at.level + 1)] * at.lanes) <= parts) ++at.level;
       double now = time_of(at);
       for (bool moved = true; moved;) {
@@ -156,7 +154,7 @@ class Search {
     if (recipe.level < 0 || recipe.level >= int64_t(counts_[recipe.few ? 0 : 1].size())) return none;
     if (recipe.lanes < 1 || recipe.lanes > 64) return none;
     const int64_t parts = chunks(recipe) * recipe.lanes;
-    const double share = double(call_.bytes) / double(parts) / (has_one_root() ? 1 : network_->ranks);
+    const double share = double(call_.bytes) / double(parts) / (collective_.has_root() ? 1 : network_->ranks);
     if (share < 128 && parts > 1) return none;  // thread blocks would have nearly nothing to do
     if (const auto known = tried_.find(recipe); known != tried_.end()) return known->second;
     if (over()) return none;
@@ -291,6 +289,7 @@ class Search {
   }
 
   const SynthesisCall& call_;
+  const CollectiveInfo& collective_;
   const Topology topology_;
   Machine machine_;
   const std::vector<OtherPlan>& others_;
@@ -309,7 +308,15 @@ class Search {
 
 }  // namespace
 
-std::span<const std::string_view> synthesized_collectives() { return known; }
+std::span<const std::string_view> synthesized_collectives() {
+  static const std::vector<std::string_view> words = [] {
+    std::vector<std::string_view> found;
+    for (const std::string_view word : standard_collectives)
+      if (!collective_info(word).leaves_sender_open()) found.push_back(word);
+    return found;
+  }();
+  return words;
+}
 
 Synthesis synthesize(const SynthesisCall& call, const Machine& machine, const Topology& topology,
                      const std::vector<OtherPlan>& others,

@@ -81,8 +81,7 @@ Action command::synthesize(CLI::App& app) {
   auto options = std::make_shared<SynthesizeArguments>();
   const auto known = synthesized_collectives();
   const std::vector<std::string> names(known.begin(), known.end());
-  suggest(app.add_option("collective", options->call.collective,
-                         "allgather, allreduce, reducescatter, alltoall, broadcast or reduce")
+  suggest(app.add_option("collective", options->call.collective, "The collective, such as allreduce")
               ->required()
               ->check(one_of("collective", names))
               ->type_name("NAME"),

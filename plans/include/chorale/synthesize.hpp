@@ -21,7 +21,7 @@ std::span<const std::string_view> synthesized_collectives();
 
 /// Says what to look for.
 struct SynthesisCall {
-  std::string collective;  ///< allgather, allreduce, reducescatter, alltoall, broadcast or reduce
+  std::string collective;  ///< one of synthesized_collectives()
   uint64_t bytes = 0;      ///< size of the message, as in SimulatedCall
   DType dtype = DType::f32;
   uint32_t root = 0;                 ///< of a broadcast or reduce

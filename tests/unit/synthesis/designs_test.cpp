@@ -37,7 +37,8 @@ TEST(Trees, ReachAllRanks) {
     const uint32_t ranks = made.network->ranks;
     for (const char* collective : collectives) {
       if (collective == std::string("alltoall")) continue;
-      const Designer designer(*made.network, collective, uint32_t(seed % ranks), seed % 2, seed, 60);
+      const Designer designer(*made.network, collective_info(collective), uint32_t(seed % ranks), seed % 2,
+                              seed, 60);
       for (const int64_t chunks : {1, 3, 8}) {
         const auto design = designer.design(chunks);
         ASSERT_TRUE(design) << place(collective, seed);
@@ -71,7 +72,7 @@ TEST(Orders, OfTwoConnectionsAgree) {
   for (uint64_t seed = 0; seed < 12; ++seed) {
     const Made made(test::random_topology(uint32_t(2 + seed % 6), seed));
     for (const char* collective : collectives) {
-      const Designer designer(*made.network, collective, 0, seed % 2, seed, 60);
+      const Designer designer(*made.network, collective_info(collective), 0, seed % 2, seed, 60);
       const auto design = designer.design(5);
       ASSERT_TRUE(design) << place(collective, seed);
       each_stage(*design, [&](const Stage& stage, bool) {
@@ -119,8 +120,8 @@ TEST(Programs, AreRight) {
   for (uint64_t seed = 0; seed < 10; ++seed) {
     const Made made(test::random_topology(uint32_t(2 + seed % 5), seed));
     for (const char* collective : collectives) {
-      const Designer designer(*made.network, collective, uint32_t(seed % made.network->ranks), seed % 2, seed,
-                              60);
+      const Designer designer(*made.network, collective_info(collective),
+                              uint32_t(seed % made.network->ranks), seed % 2, seed, 60);
       const auto design = designer.design(int64_t(1 + seed % 4));
       ASSERT_TRUE(design) << place(collective, seed);
       EXPECT_EQ(findings_of(*made.network, *design, int64_t(1 + seed % 3), seed % 4 < 2), "")
@@ -134,7 +135,7 @@ TEST(Programs, OfSeveralHostsAreRight) {
     const Made made(load_topology(name));
     for (const char* collective : collectives) {
       for (const bool few : {false, true}) {
-        const Designer designer(*made.network, collective, 1, few, 1, 60);
+        const Designer designer(*made.network, collective_info(collective), 1, few, 1, 60);
         const auto design = designer.design(2);
         ASSERT_TRUE(design);
         EXPECT_EQ(findings_of(*made.network, *design, 3, few), "") << name << ", " << collective;

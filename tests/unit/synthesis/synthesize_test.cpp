@@ -94,7 +94,7 @@ TEST(Synthesize, EndsWhenItsTimeIsOver) {
 TEST(Synthesize, Refusals) {
   EXPECT_EQ(
       message_of({.collective = "scan", .bytes = 1 << 20}, "ring:4"),
-      "'scan' cannot be synthesised: choose one of allgather, allreduce, reducescatter, alltoall, broadcast, "
+      "'scan' cannot be synthesised: choose one of allreduce, allgather, reducescatter, alltoall, broadcast, "
       "reduce");
   EXPECT_EQ(message_of({.collective = "broadcast", .bytes = 1 << 20, .root = 4}, "ring:4"),
             "the root is rank 4, but there are 4 ranks");
