@@ -25,7 +25,7 @@ struct Ends {
 struct Send {
   double time;
   uint32_t turn;  ///< at the same time, lower numbers are first
-  uint32_t one, piece;
+  uint32_t connection, piece;
   auto operator<=>(const Send&) const = default;
 };
 
@@ -70,16 +70,16 @@ class StageWriter {
   /// Makes the channels, and lets each receiver say that its memory may be written.
   void begin();
   /// Sends a piece by one of the connection's senders, and tells those who use it.
-  void send(uint32_t one, uint32_t piece, const Worker& sender, dsl::Chunk to, dsl::Chunk from);
+  void send(uint32_t connection, uint32_t piece, const Worker& sender, dsl::Chunk to, dsl::Chunk from);
   /// Lets the receivers of ports tell what arrives, and the senders wait for their sources.
   void end();
   /// Lets a worker of the consumer wait for a piece over a connection.
-  void await(uint32_t one, uint32_t consumer, const Worker&);
+  void await(uint32_t connection, uint32_t consumer, const Worker&);
   /// Does the same for pieces that this rank has made.
   void await_made(const Deliveries&, uint32_t consumer, const Worker&) const;
 
   /// Returns the thread blocks that store to a connection.
-  const std::vector<Worker>& senders(uint32_t one) const { return senders_[one]; }
+  const std::vector<Worker>& senders(uint32_t connection) const { return senders_[connection]; }
   /// Returns the thread blocks that wait for pieces for a consumer of a rank.
   const std::vector<Worker>& workers(uint32_t rank, uint32_t consumer) const;
 
@@ -92,11 +92,11 @@ class StageWriter {
 
  private:
   std::vector<Worker> lanes(uint32_t rank);
-  void begin_port(uint32_t one);
-  void begin_memory(uint32_t one);
+  void begin_port(uint32_t connection);
+  void begin_memory(uint32_t connection);
   /// Returns true if all pieces of a connection end at its receiver.
-  bool ends_there(uint32_t one) const;
-  int64_t receiver(uint32_t one) const;
+  bool ends_there(uint32_t connection) const;
+  int64_t receiver(uint32_t connection) const;
   bool one_for_all(uint32_t rank, uint32_t consumer) const { return workers(rank, consumer).size() < lanes_; }
 
   dsl::Program& program_;

@@ -1,13 +1,11 @@
-// These find plans, and run them.
+// These find plans; tests/golden/synthesize also runs some.
 
 #include "chorale/synthesize.hpp"
 
 #include <gtest/gtest.h>
 
-#include "chorale/compile.hpp"
 #include "chorale/json.hpp"
 #include "chorale/make_plan.hpp"
-#include "chorale/proof.hpp"
 #include "chorale/usage_error.hpp"
 #include "networks.hpp"
 
