@@ -49,7 +49,7 @@ TEST(HostGathered, ASliceAtAnotherPlaceIsFound) {
             "of rank 0 is missing from it [result]\n"
             "a.cpp:3: note: it was last written on ") +
             writer +
-            "\nplan: note: with 2 ranks\n"
+            "\na.cpp: note: with 2 ranks\n"
             "help: put the slice of each rank at its place, or say with the tensors' axes what it is\n"
             "1 error\n");
   }
