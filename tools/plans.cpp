@@ -183,7 +183,8 @@ void refuse_collective(const std::string& what) {
 namespace {
 
 /// Gives plans of different words different names: the file's whole name, or else the word itself. The plans
-/// of a collective keep their names. \param words  the word of each plan
+/// of a collective keep their names.
+/// \param words  the word of each plan
 void tell_apart(std::vector<NamedPlan>& plans, const std::vector<std::string>& words) {
   const std::vector<std::function<std::string(const std::string&)>> longer = {
       [](const std::string& word) { return fs::path(word).stem().string(); },

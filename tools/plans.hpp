@@ -62,13 +62,16 @@ bool names_collective(const std::string& what);
 void refuse_collective(const std::string& what);
 
 /// Returns the shipped plans of a collective that do not encode, checked and ordered by name. If none is
-/// shipped for this number of ranks, it makes them. \throws Failure if there are none
+/// shipped for this number of ranks, it makes them.
+/// \throws Failure if there are none
 std::vector<NamedPlan> shipped_plans(const std::string& collective, uint32_t ranks);
 
 /// Finds the plans of every word, for one number of ranks. If an algorithm can also run in place, that plan
 /// follows under the same name. Plans of two words have different names: z.json and z_8.json are "z" and
-/// "z_8". \param allow  the proofs to leave out \param command  the name of the command in messages \param
-/// ranks  the number of ranks; 0: the number of the first plan. A collective's name needs one
+/// "z_8".
+/// \param allow  the proofs to leave out
+/// \param command  the name of the command in messages
+/// \param ranks  the number of ranks; 0: the number of the first plan. A collective's name needs one
 std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const Wanted& common, uint32_t ranks,
                                   const std::vector<std::string>& allow,
                                   const char* command = "chorale bench");

@@ -103,7 +103,8 @@ void take_standard_input();
 Plan load_plan(const std::string& path);
 
 /// Reads a plan file, or builds a source with settings and without proofs. Findings of the source are
-/// reported. \throws Failure as load_plan() and build_program(), plan_wrong for a source with findings
+/// reported.
+/// \throws Failure as load_plan() and build_program(), plan_wrong for a source with findings
 Plan load_plan_or_source(const std::string& path, const dsl::Parameters::Settings&);
 
 /// Declares --set for plans that load_plan_or_source() loads.

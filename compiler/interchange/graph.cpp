@@ -1,8 +1,8 @@
 // This file makes the graph from a recorded launch. Transfers of a plan have one side, messages have two:
-//   put                  a send, and a receive at the peer that waits for nothing
-//   get                  a message that asks for the data, the send at the peer after it, and the receive
-//   here signal after a put   nothing: the wait waits for the put's receive any other signal     a message
-//   without data
+//   put                    a send, and a receive at the peer that waits for nothing
+//   get                    a message that asks for the data, the send at the peer after it, the receive
+//   signal after a put     nothing: the wait waits for the put's receive
+//   any other signal       a message without data
 // A wait also waits for all puts to its rank that come before the signal, whoever made them. Each thread
 // block has a clock for that: by thread block, how many of its puts come before.
 

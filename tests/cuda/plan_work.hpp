@@ -39,7 +39,8 @@ struct Case {
 /// last chunk of 2 MiB is much shorter than the lines of its packets if there are 128 chunks. There is one
 /// case for every form of packets if the plan sends packets. Element types are used in turn, beginning with a
 /// different one for each plan, so that all are covered. A plan with codecs takes only those that they
-/// encode. \param quick  true: only small cases, of two types
+/// encode.
+/// \param quick  true: only small cases, of two types
 inline std::vector<Case> cases_of(const Plan& plan, bool quick) {
   struct Size {
     uint64_t bytes;

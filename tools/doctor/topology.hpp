@@ -24,8 +24,9 @@ struct ManagedGpu {
 std::optional<std::vector<ManagedGpu>> managed_gpus();
 
 /// Returns the topology of a machine. GPUs have the order of `managed`, else of their bus ids. The result has
-/// no GPU if none is found. \param sysfs    the folder that is mounted at /sys, or a copy of it \param
-/// managed  the GPUs to list; none: all that sysfs has, without NVLinks
+/// no GPU if none is found.
+/// \param sysfs  the folder that is mounted at /sys, or a copy of it
+/// \param managed  the GPUs to list; none: all that sysfs has, without NVLinks
 Topology topology_of(const std::string& sysfs, const std::optional<std::vector<ManagedGpu>>& managed);
 
 /// Prints the topology of this machine as JSON.

@@ -71,8 +71,8 @@ class Trail {
   /// Adds a write. It keeps the cells that the write copies or combines.
   void add(Write, std::span<const uint32_t> sources);
   /// Adds a write of the same value by the same operation to another destination. It has the same sources,
-  /// although the first destination may be one of them. \param first  position of the write to the first
-  /// destination in writes()
+  /// although the first destination may be one of them.
+  /// \param first  position of the write to the first destination in writes()
   void add_again(Write, size_t first);
 
   /// Finds the write because of which a cell of an output does not hold what it should.

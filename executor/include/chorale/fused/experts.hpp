@@ -162,10 +162,10 @@ constexpr DType result_type() {
 
 /// Sends each token to the ranks of its experts, once to each rank, and stores it there in a row for each of
 /// its experts. Every rank calls it. A token that names a wrong expert is an error of all ranks: on the CPU
-/// with the token and the expert, on CUDA as an abort by this rank. \param threads  per block; on CUDA a
-/// multiple of 32, at most 512; 0: 1 on the CPU, 512 on CUDA \throws UsageError on this rank for arguments
-/// that are out of range, before it sends anything; the other
-///         ranks then wait for it. Otherwise as launch()
+/// with the token and the expert, on CUDA as an abort by this rank.
+/// \param threads  per block; on CUDA a multiple of 32, at most 512; 0: 1 on the CPU, 512 on CUDA
+/// \throws UsageError on this rank for arguments that are out of range, before it sends anything; the other
+///   ranks then wait for it. Otherwise as launch()
 template <class Id, class = chorale::detail::Side>
 void dispatch(ExpertExchange& exchange, const Dispatch<Id>& call, LaunchStream on = {},
               uint32_t threads = 0) {
