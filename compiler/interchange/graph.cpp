@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "chorale/interchange.hpp"
@@ -28,16 +29,16 @@ using Kind = GraphNode::Kind;
 using Nodes = std::vector<uint32_t>;
 using Clock = std::vector<uint32_t>;  // by chain: puts
 
-/// Holds what the events that complete a token leave for those that wait for it.
-struct TokenState {
-  uint32_t left = 0;                                 // events that have not happened
-  std::vector<std::pair<uint32_t, uint32_t>> nodes;  // rank and node
-  std::shared_ptr<const Clock> clock;                // null: it orders no puts
+/// Names a node of any rank.
+struct NodeName {
+  uint32_t rank = 0, node = 0;
 };
 
-/// Names the receive of a put.
-struct Put {
-  uint32_t rank = 0, node = 0;
+/// Holds what the events that complete a token leave for those that wait for it.
+struct TokenState {
+  uint32_t left = 0;  // events that have not happened
+  std::vector<NodeName> nodes;
+  std::shared_ptr<const Clock> clock;  // null: it orders no puts
 };
 
 struct ChainState {
@@ -46,8 +47,8 @@ struct ChainState {
   Nodes last;                      // what the next event waits for
   Nodes base;                      // what the current operation has waited for
   std::optional<uint32_t> pushed;  // the last send of a proxy
-  std::map<uint32_t, bool> fresh;  // by peer: a put to it that a signal may still follow directly
-  std::vector<Put> puts;
+  std::set<uint32_t> fresh;        // peers that got a put which a signal may still follow directly
+  std::vector<NodeName> puts;      // their receives
   Clock clock;
   std::shared_ptr<const Clock> published;  // the clock, until it changes
 };
@@ -163,9 +164,9 @@ class GraphMaker {
     return true;
   }
 
-  std::vector<std::pair<uint32_t, uint32_t>> local(const Nodes& nodes) const {
-    std::vector<std::pair<uint32_t, uint32_t>> named;
-    for (const uint32_t node : nodes) named.emplace_back(rank(), node);
+  std::vector<NodeName> local(const Nodes& nodes) const {
+    std::vector<NodeName> named;
+    for (const uint32_t node : nodes) named.push_back({rank(), node});
     return named;
   }
 
@@ -175,8 +176,7 @@ class GraphMaker {
     return chain.published;
   }
 
-  void complete(Token token, std::vector<std::pair<uint32_t, uint32_t>> nodes,
-                const std::shared_ptr<const Clock>& clock) {
+  void complete(Token token, const std::vector<NodeName>& nodes, const std::shared_ptr<const Clock>& clock) {
     if (token == no_token) return;
     TokenState& of = tokens_[token];
     --of.left;
@@ -205,7 +205,7 @@ class GraphMaker {
         const uint32_t until = (*token.clock)[other];
         if (until <= chain.clock[other]) continue;
         for (uint32_t put = chain.clock[other]; put < until; ++put) {
-          const Put& of = chains_[other].puts[put];
+          const NodeName& of = chains_[other].puts[put];
           if (of.rank == rank()) take(of.node, nodes);
         }
         chain.clock[other] = until;
@@ -239,12 +239,12 @@ class GraphMaker {
     if (!empty) {
       if (const std::optional<uint32_t> work = this->work(event, cost, name, begin)) ends = {*work};
     }
-    std::vector<std::pair<uint32_t, uint32_t>> packets = local(ends);
+    std::vector<NodeName> packets = local(ends);
     Nodes sends;
     const bool remote = puts(event, cost, name, ends, sends, packets);
     if (!remote) chain.fresh.clear();
     if (!sends.empty()) ends = sends;
-    complete(event.token, std::move(packets), nullptr);
+    complete(event.token, packets, nullptr);
     if (event.continued) {
       unite(chain.last, ends);
       tidy(chain.last);
@@ -253,7 +253,7 @@ class GraphMaker {
     }
   }
 
-  static uint64_t rounded(double bytes) { return uint64_t(std::llround(bytes)); }
+  static uint64_t rounded(double value) { return uint64_t(std::llround(value)); }
 
   Nodes gets(const Event& event, const Cost& cost, const std::string& name, const Nodes& before) {
     Nodes received;
@@ -286,7 +286,7 @@ class GraphMaker {
 
   /// \returns whether the event stores to a peer
   bool puts(const Event& event, const Cost& cost, const std::string& name, const Nodes& before, Nodes& sends,
-            std::vector<std::pair<uint32_t, uint32_t>>& packets) {
+            std::vector<NodeName>& packets) {
     ChainState& chain = state();
     bool any = false;
     for (uint32_t k = event.first_peer; k < event.first_peer + event.peers; ++k) {
@@ -296,14 +296,14 @@ class GraphMaker {
           message(rank(), peer.rank, name, before, {}, rounded(cost.traffic_bytes[size_t(peer.traffic)]));
       sends.push_back(made.send);
       if (peer.traffic == Peer::Traffic::packets) {
-        packets.emplace_back(peer.rank, made.receive);
+        packets.push_back({peer.rank, made.receive});
         continue;
       }
       any = true;
       chain.puts.push_back({peer.rank, made.receive});
       ++chain.clock[chain_];
       chain.published.reset();
-      chain.fresh[peer.rank] = true;
+      chain.fresh.insert(peer.rank);
     }
     return any;
   }
@@ -318,11 +318,7 @@ class GraphMaker {
     ChainState& chain = state();
     if (event.peers == 0) return complete(event.token, local(before), publish());  // a push of no data
     const uint32_t peer = recording_.peers[event.first_peer].rank;
-    const auto fresh = event.relaxed ? chain.fresh.end() : chain.fresh.find(peer);
-    if (fresh != chain.fresh.end()) {
-      chain.fresh.erase(fresh);
-      return complete(event.token, {}, publish());
-    }
+    if (!event.relaxed && chain.fresh.erase(peer) > 0) return complete(event.token, {}, publish());
     const Ends made = message(rank(), peer, name_of(event), before, {}, {});
     if (event.kind == Event::Kind::push) chain.pushed = made.send;
     complete(event.token, {{peer, made.receive}}, event.relaxed ? nullptr : publish());
@@ -335,7 +331,7 @@ class GraphMaker {
     if (chain.pushed) before.push_back(*chain.pushed);
     Nodes sends;
     if (event.move) {
-      std::vector<std::pair<uint32_t, uint32_t>> packets = local(before);
+      std::vector<NodeName> packets = local(before);
       puts(event, costs_[event.move], name_of(event), before, sends, packets);
       if (!sends.empty()) chain.pushed = sends.back();
     }
