@@ -330,13 +330,15 @@ class GraphMaker {
     Nodes before = chain.last;
     if (chain.pushed) before.push_back(*chain.pushed);
     Nodes sends;
+    std::vector<NodeName> packets;
     if (event.move) {
-      std::vector<NodeName> packets = local(before);
       puts(event, costs_[event.move], name_of(event), before, sends, packets);
       if (!sends.empty()) chain.pushed = sends.back();
     }
     if (event.token != no_token) signal(event, before);
-    complete(event.done, chain.pushed ? local({*chain.pushed}) : local(before), nullptr);
+    std::vector<NodeName> done = local(chain.pushed ? Nodes{*chain.pushed} : before);
+    done.insert(done.end(), packets.begin(), packets.end());
+    complete(event.done, done, nullptr);
   }
 
   const Plan& plan_;

@@ -180,6 +180,19 @@ TEST(MessageGraph, OfPacketsHasTheirSizeOnTheWire) {
             "1.1 block 0 unpack_packets after 0\n");
 }
 
+TEST(MessageGraph, OfPacketsThatAProxySendsIsWaitedFor) {
+  Plan plan = two_ranks();
+  add(block(plan), Opcode::put_packets, {scratch(0)}, {at(2, 0)}, {0}, ChannelType::port);
+  add(block(plan), Opcode::flush, {}, {}, {0}, ChannelType::port);
+  add(block(plan), Opcode::copy, {in(0)}, {out(0)});
+  add(block(plan, 1), Opcode::unpack_packets, {scratch(0)}, {out(0)});
+  EXPECT_EQ(shown(graph_of(plan)),
+            "0.0 block 0 send to 1 tag 0: 16000 by put_packets\n"
+            "0.1 block 0 copy after 0\n"
+            "1.0 block 0 receive from 0 tag 0: 16000 by put_packets\n"
+            "1.1 block 0 unpack_packets after 0\n");
+}
+
 /// A put of rank 0 to rank 2, about which rank 2 learns from rank 1.
 TEST(MessageGraph, OrdersPutsThatAnotherRankTellsAbout) {
   Plan plan;
