@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "tools/library.hpp"
+#include "tools/nvml.hpp"
 
 namespace chorale::tools {
 namespace {
@@ -77,78 +78,6 @@ CudaDriver load_cuda_driver() {
   return driver;
 }
 
-// Each row is FUNCTION(member, symbol, arguments). All functions return an nvmlReturn_t; 0 is success.
-// Devices are opaque.
-#define CHORALE_NVML_FUNCTIONS(FUNCTION) \
-  FUNCTION(init, "nvmlInit_v2", void) \
-  FUNCTION(shutdown, "nvmlShutdown", void) \
-  FUNCTION(driver_version, "nvmlSystemGetDriverVersion", char* text, unsigned bytes) \
-  FUNCTION(device_by_bus, "nvmlDeviceGetHandleByPciBusId_v2", const char* bus, void** device) \
-  FUNCTION(memory, "nvmlDeviceGetMemoryInfo", void* device, unsigned long long* total_free_used) \
-  FUNCTION(link_state, "nvmlDeviceGetNvLinkState", void* device, unsigned link, int* active)
-
-/// Loads the part of NVML, the management library, that reports links and free memory, at run time.
-class Nvml {
- public:
-  Nvml() {
-    const Library library{"libnvidia-ml.so.1"};
-    if (!library) {
-      problem_ = "libnvidia-ml.so.1 does not load";
-      return;
-    }
-#define CHORALE_NVML_FIND(member, symbol, ...) \
-  call_.member = library.find<int(__VA_ARGS__)>(symbol); \
-  if (!call_.member && problem_.empty()) problem_ = "libnvidia-ml.so.1 has no " symbol;
-    CHORALE_NVML_FUNCTIONS(CHORALE_NVML_FIND)
-#undef CHORALE_NVML_FIND
-    if (!problem_.empty()) return;
-    if (const int error = call_.init()) problem_ = "nvmlInit_v2 says " + std::to_string(error);
-  }
-  ~Nvml() {
-    if (problem_.empty()) call_.shutdown();
-  }
-  Nvml(const Nvml&) = delete;
-  Nvml& operator=(const Nvml&) = delete;
-
-  const std::string& problem() const { return problem_; }  ///< the reason why it cannot be used; "" if it can
-
-  /// Returns "580.65.06".
-  std::string driver_version() const {
-    char text[96] = {};
-    return problem_.empty() && call_.driver_version(text, sizeof text) == 0 ? text : "";
-  }
-  std::optional<uint64_t> free_memory(const std::string& bus) const {
-    void* const found = device(bus);
-    unsigned long long total_free_used[3] = {};
-    if (!found || call_.memory(found, total_free_used) != 0) return std::nullopt;
-    return total_free_used[1];
-  }
-  std::optional<int> active_links(const std::string& bus) const {
-    void* const found = device(bus);
-    if (!found) return std::nullopt;
-    constexpr unsigned most_links = 36;  // an H200 has 18; NVML reports an error for links that are not there
-    int links = 0;
-    for (unsigned link = 0; link < most_links; ++link) {
-      int active = 0;
-      if (call_.link_state(found, link, &active) == 0 && active) ++links;
-    }
-    return links;
-  }
-
- private:
-  void* device(const std::string& bus) const {
-    void* found = nullptr;
-    return problem_.empty() && call_.device_by_bus(bus.c_str(), &found) == 0 ? found : nullptr;
-  }
-
-  struct {
-#define CHORALE_NVML_MEMBER(member, symbol, ...) int (*member)(__VA_ARGS__) = nullptr;
-    CHORALE_NVML_FUNCTIONS(CHORALE_NVML_MEMBER)
-#undef CHORALE_NVML_MEMBER
-  } call_;
-  std::string problem_;
-};
-
 GpuFacts facts_of(const CudaDriver& driver, const Nvml& nvml, int device) {
   const auto has = [&](DeviceAttribute which) { return driver.attribute_of(device, which) != 0; };
   GpuFacts gpu;
@@ -169,8 +98,11 @@ GpuFacts facts_of(const CudaDriver& driver, const Nvml& nvml, int device) {
   gpu.multicast = has(DeviceAttribute::multicast);
   constexpr int mode_prohibited = 2;
   gpu.prohibited = driver.attribute_of(device, DeviceAttribute::compute_mode) == mode_prohibited;
-  gpu.free_memory = nvml.free_memory(gpu.bus);
-  gpu.nvlinks = nvml.active_links(gpu.bus);
+  void* managed = nullptr;
+  if (!nvml.problem().empty() || nvml.call().device_by_bus(gpu.bus.c_str(), &managed) != 0) return gpu;
+  unsigned long long total_free_used[3] = {};
+  if (nvml.call().memory(managed, total_free_used) == 0) gpu.free_memory = total_free_used[1];
+  gpu.nvlinks = int(nvml.active_links(managed).size());
   return gpu;
 }
 
@@ -194,7 +126,9 @@ GpusFound find_gpus() {
 
   const Nvml nvml;
   found.nvml_problem = nvml.problem();
-  if (const std::string own = nvml.driver_version(); !own.empty()) found.driver += ", " + own;
+  char own_version[96] = {};
+  if (nvml.problem().empty() && nvml.call().driver_version(own_version, sizeof own_version) == 0)
+    found.driver += std::string(", ") + own_version;
   std::vector<int> handles;
   for (int ordinal = 0; ordinal < devices; ++ordinal) {
     int device = 0;

@@ -1,6 +1,6 @@
-// This fake libnvidia-ml.so.1 has what tools/gpus.cpp and tools/doctor/topology.cpp use. FAKE_NVML=0: it does
-// not start. FAKE_POOR=1: it has no links. FAKE_GPUS: the number of GPUs. FAKE_BRIDGED=1: links lead to the
-// neighbours instead of a switch.
+// This fake libnvidia-ml.so.1 has what tools/nvml.hpp declares. FAKE_NVML=0: it does not start. FAKE_POOR=1:
+// it has no links. FAKE_GPUS: the number of GPUs. FAKE_BRIDGED=1: links lead to the neighbours instead of a
+// switch.
 
 #include <cstdio>
 #include <cstdlib>

@@ -14,12 +14,11 @@
 #include <filesystem>
 #include <iostream>
 #include <map>
-#include <set>
 #include <system_error>
 
 #include "chorale/read_file.hpp"
 #include "tools/command.hpp"
-#include "tools/library.hpp"
+#include "tools/nvml.hpp"
 
 namespace chorale::tools {
 namespace {
@@ -35,54 +34,13 @@ constexpr double pcie_part = 0.8;
 // Nothing on the machine says these: assumed.
 constexpr double pcie_ns = 150, processor_gb_s = 16, processor_ns = 500;
 
-// Each row is FUNCTION(member, symbol, arguments). All functions return an nvmlReturn_t; 0 is success.
-// Devices are opaque.
-#define CHORALE_NVML_FUNCTIONS(FUNCTION) \
-  FUNCTION(init, "nvmlInit_v2", void) \
-  FUNCTION(shutdown, "nvmlShutdown", void) \
-  FUNCTION(count, "nvmlDeviceGetCount_v2", unsigned* count) \
-  FUNCTION(device, "nvmlDeviceGetHandleByIndex_v2", unsigned index, void** device) \
-  FUNCTION(pci, "nvmlDeviceGetPciInfo_v3", void* device, PciInfo* info) \
-  FUNCTION(generation, "nvmlDeviceGetMaxPcieLinkGeneration", void* device, unsigned* generation) \
-  FUNCTION(width, "nvmlDeviceGetMaxPcieLinkWidth", void* device, unsigned* lanes) \
-  FUNCTION(link_state, "nvmlDeviceGetNvLinkState", void* device, unsigned link, int* active) \
-  FUNCTION(link_remote, "nvmlDeviceGetNvLinkRemotePciInfo_v2", void* device, unsigned link, PciInfo* info) \
-  FUNCTION(fields, "nvmlDeviceGetFieldValues", void* device, int count, FieldValue* values)
-
-/// Has the layout of nvmlPciInfo_t.
-struct PciInfo {
-  char legacy[16];
-  unsigned domain, bus, device, device_id, subsystem_id;
-  char id[32];
-};
-static_assert(sizeof(PciInfo) == 68);
-
-/// Has the layout of nvmlFieldValue_t.
-struct FieldValue {
-  unsigned field, scope;
-  long long timestamp, latency;
-  unsigned type, error;
-  union {
-    double real;
-    unsigned number;
-    unsigned long long long_number;
-  };
-};
-static_assert(sizeof(FieldValue) == 40);
-
-struct Nvml {
-#define CHORALE_NVML_MEMBER(member, symbol, ...) int (*member)(__VA_ARGS__) = nullptr;
-  CHORALE_NVML_FUNCTIONS(CHORALE_NVML_MEMBER)
-#undef CHORALE_NVML_MEMBER
-};
-
 std::string lower(std::string text) {
   for (char& letter : text) letter = char(std::tolower(static_cast<unsigned char>(letter)));
   return text;
 }
 
 /// Returns "0000:3b:00.0" for NVML's "00000000:3B:00.0", as sysfs writes it.
-std::string bus_of(const PciInfo& info) {
+std::string bus_of(const Nvml::PciInfo& info) {
   const std::string id = lower(std::string(info.id, strnlen(info.id, sizeof info.id)));
   const size_t colon = id.find(':');
   return colon == 8 && id.starts_with("0000") ? id.substr(4) : id;
@@ -92,25 +50,23 @@ std::string bus_of(const PciInfo& info) {
 double lane_gb_s(double gt_s) { return pcie_part * gt_s / 8 * (gt_s <= 5 ? 0.8 : 128.0 / 130); }
 
 ManagedGpu managed_gpu(const Nvml& nvml, void* device) {
+  const Nvml::Functions& call = nvml.call();
   ManagedGpu gpu;
-  PciInfo info{};
-  if (nvml.pci(device, &info) == 0) gpu.bus = bus_of(info);
+  Nvml::PciInfo info{};
+  if (call.pci(device, &info) == 0) gpu.bus = bus_of(info);
   unsigned generation = 0, lanes = 0;
-  if (nvml.generation(device, &generation) == 0 && nvml.width(device, &lanes) == 0 && generation > 0) {
+  if (call.generation(device, &generation) == 0 && call.width(device, &lanes) == 0 && generation > 0) {
     constexpr double gt_s[] = {2.5, 5, 8, 16, 32, 64};
     gpu.pcie_gb_s = lane_gb_s(gt_s[std::min<size_t>(generation, std::size(gt_s)) - 1]) * lanes;
   }
   constexpr unsigned common_speed_mb_s = 90;  // NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON
-  FieldValue speed{};
+  Nvml::FieldValue speed{};
   speed.field = common_speed_mb_s;
-  const bool known = nvml.fields(device, 1, &speed) == 0 && speed.error == 0 && speed.number > 0;
+  const bool known = call.fields(device, 1, &speed) == 0 && speed.error == 0 && speed.number > 0;
   gpu.nvlink_gb_s = nvlink_part * (known ? speed.number / 1e3 : h200_nvlink_gb_s);
-  constexpr unsigned most_links = 36;
-  for (unsigned link = 0; link < most_links; ++link) {
-    int active = 0;
-    if (nvml.link_state(device, link, &active) != 0 || !active) continue;
-    PciInfo remote{};
-    gpu.nvlinks.push_back(nvml.link_remote(device, link, &remote) == 0 ? bus_of(remote) : "");
+  for (const unsigned link : nvml.active_links(device)) {
+    Nvml::PciInfo remote{};
+    gpu.nvlinks.push_back(call.link_remote(device, link, &remote) == 0 ? bus_of(remote) : "");
   }
   return gpu;
 }
@@ -319,24 +275,15 @@ class Tree {
 }  // namespace
 
 std::optional<std::vector<ManagedGpu>> managed_gpus() {
-  const Library library{"libnvidia-ml.so.1"};
-  if (!library) return std::nullopt;
-  Nvml nvml;
-  bool whole = true;
-#define CHORALE_NVML_FIND(member, symbol, ...) \
-  nvml.member = library.find<int(__VA_ARGS__)>(symbol); \
-  whole = whole && nvml.member;
-  CHORALE_NVML_FUNCTIONS(CHORALE_NVML_FIND)
-#undef CHORALE_NVML_FIND
-  if (!whole || nvml.init() != 0) return std::nullopt;
+  const Nvml nvml;
+  if (!nvml.problem().empty()) return std::nullopt;
   std::vector<ManagedGpu> gpus;
   unsigned count = 0;
-  nvml.count(&count);
+  nvml.call().count(&count);
   for (unsigned index = 0; index < count; ++index) {
     void* device = nullptr;
-    if (nvml.device(index, &device) == 0) gpus.push_back(managed_gpu(nvml, device));
+    if (nvml.call().device(index, &device) == 0) gpus.push_back(managed_gpu(nvml, device));
   }
-  nvml.shutdown();
   return gpus;
 }
 
