@@ -5,12 +5,13 @@
 #include <optional>
 
 #include "chorale/checks.hpp"
+#include "chorale/compile.hpp"
 #include "chorale/interchange.hpp"
+#include "chorale/msccl_xml.hpp"
 #include "chorale/other_names.hpp"
 #include "chorale/packet_form.hpp"
 #include "tools/command.hpp"
 #include "tools/findings.hpp"
-#include "tools/interchange.hpp"
 #include "tools/plans.hpp"
 #include "tools/programs.hpp"
 
@@ -48,6 +49,21 @@ void need_options(const ConvertArguments& options) {
   }
 }
 
+/// Returns the text of the MSCCL algorithm of a plan. The import reads it back and proves it first.
+std::string msccl_text(const Plan& plan) {
+  Diagnostics findings;
+  const std::string text = export_msccl_xml(plan, findings);
+  if (report(plan, findings))
+    throw Failure(Exit::plan_wrong, "MSCCL cannot express plan '" + plan.name + "'");
+  Plan imported = import_msccl_xml(text, "algorithm.xml", findings);
+  if (findings.empty()) findings = chorale::compile(imported);
+  if (report(imported, findings)) {
+    throw Failure(Exit::plan_wrong, "the algorithm that MSCCL would run is not right",
+                  "signals that carry no data are left out, and this plan needs some of them");
+  }
+  return text;
+}
+
 MessageGraph graph_of(const ConvertArguments& options, const Plan& plan) {
   SimulatedCall call;
   call.bytes = parse_bytes(options.bytes);
@@ -77,7 +93,8 @@ Exit convert_it(const ConvertArguments& options) {
   }
   const MessageGraph graph = graph_of(options, plan);
   if (options.to == "chakra") {
-    write_chakra_files(graph, options.output);
+    for (uint32_t rank = 0; rank < graph.ranks.size(); ++rank)
+      write_output(options.output + "." + std::to_string(rank) + ".et", write_chakra(graph, rank));
     return Exit::well;
   }
   try {
