@@ -33,6 +33,13 @@ inline constexpr AlgorithmStepType step_types[] = {
     {"nop", false, false, false, false, false},
 };
 
+/// Returns the type of a name that the table has.
+constexpr const AlgorithmStepType* step_type(std::string_view name) {
+  const AlgorithmStepType* type = step_types;
+  while (type->name != name) ++type;
+  return type;
+}
+
 /// Lists the words that MSCCL's runtimes have for collectives. Some are not Chorale's, which lacks a row for
 /// them.
 inline constexpr std::string_view collective_words[] = {
@@ -43,6 +50,7 @@ inline constexpr std::string_view collective_words[] = {
 struct Region {
   BufferKind buffer = BufferKind::input;
   uint64_t index = 0, size = 0;
+  bool operator==(const Region&) const = default;
 };
 
 /// Names a step of another thread block of the same gpu.
@@ -126,5 +134,8 @@ struct MemoryPlace {
   bool operator==(const MemoryPlace&) const = default;
 };
 MemoryPlace memory_place(const Algorithm&, uint32_t gpu, const Region&);
+
+/// Returns whether two regions of a gpu have memory in common.
+bool overlap(const Algorithm&, uint32_t gpu, const Region&, const Region&);
 
 }  // namespace chorale::msccl

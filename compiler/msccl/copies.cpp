@@ -8,12 +8,6 @@
 namespace chorale::msccl {
 namespace {
 
-bool overlap(const Algorithm& algorithm, uint32_t gpu, const Region& one, const Region& other) {
-  const MemoryPlace left = memory_place(algorithm, gpu, one), right = memory_place(algorithm, gpu, other);
-  return left.memory == right.memory && left.begin < right.begin + other.size &&
-         right.begin < left.begin + one.size;
-}
-
 /// Returns whether the step must come after the copy, because it writes the source or accesses the
 /// destination.
 bool follows(const Algorithm& algorithm, uint32_t gpu, const AlgorithmStep& step, const AlgorithmStep& copy) {
@@ -37,8 +31,7 @@ std::vector<AlgorithmStep> steps_of(const Algorithm& algorithm, uint32_t gpu) {
       continue;
     }
     AlgorithmStep& step = steps.emplace_back();
-    step.type = std::find_if(std::begin(step_types), std::end(step_types),
-                             [](const AlgorithmStepType& type) { return type.name == "cpy"; });
+    step.type = step_type("cpy");
     step.source = source;
     step.destination = destination;
     step.count = 1;

@@ -189,6 +189,12 @@ MemoryPlace memory_place(const Algorithm& algorithm, uint32_t gpu, const Region&
   return {BufferKind::output, region.index + (part && own < all ? own * gpu : 0)};
 }
 
+bool overlap(const Algorithm& algorithm, uint32_t gpu, const Region& one, const Region& other) {
+  const MemoryPlace left = memory_place(algorithm, gpu, one), right = memory_place(algorithm, gpu, other);
+  return left.memory == right.memory && left.begin < right.begin + other.size &&
+         right.begin < left.begin + one.size;
+}
+
 std::vector<std::vector<Arrival>> place_messages(Algorithm& algorithm,
                                                  const std::vector<Connection>& connections,
                                                  const std::vector<std::vector<Dependency>>& dependencies) {

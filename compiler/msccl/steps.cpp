@@ -17,15 +17,6 @@ namespace {
 
 using Kind = Item::Kind;
 
-bool same(const Region& left, const Region& right) {
-  return left.buffer == right.buffer && left.index == right.index && left.size == right.size;
-}
-
-const AlgorithmStepType* type_of(std::string_view name) {
-  return std::find_if(std::begin(step_types), std::end(step_types),
-                      [&](const AlgorithmStepType& type) { return type.name == name; });
-}
-
 class StepMaker {
  public:
   StepMaker(const RankItems& items, const Plan& plan, uint32_t rank, Algorithm& algorithm, Diagnostics& out)
@@ -102,25 +93,25 @@ class StepMaker {
     const Region slot = received->destination;
     const Item* const last = next(2, Kind::send);
     if (const Item* sum = next(1, Kind::reduce)) {
-      const bool first = same(sum->source, slot);
-      if (!first && !same(sum->other, slot)) return false;
+      const bool first = sum->source == slot;
+      if (!first && sum->other != slot) return false;
       const Region& addend = first ? sum->other : sum->source;
-      if (same(sum->destination, slot)) {
-        if (!last || !same(last->source, slot) || !only(slot, 4)) return false;
+      if (sum->destination == slot) {
+        if (!last || last->source != slot || !only(slot, 4)) return false;
         return join("rrs", addend, {}, slot, 3, true);
       }
       if (!only(slot, 2)) return false;
-      const bool sends = last && same(last->source, sum->destination);
+      const bool sends = last && last->source == sum->destination;
       return join(sends ? "rrcs" : "rrc", addend, sum->destination, slot, sends ? 3 : 2, true);
     }
     if (const Item* copied = next(1, Kind::copy)) {
-      if (!same(copied->source, slot)) return false;
-      const bool sends = last && same(last->source, slot);
+      if (copied->source != slot) return false;
+      const bool sends = last && last->source == slot;
       if (!only(slot, sends ? 3 : 2)) return false;
       return join(sends ? "rcs" : "r", {}, copied->destination, slot, sends ? 3 : 2, true);
     }
     const Item* const sent = next(1, Kind::send);
-    return sent && same(sent->source, slot) && join("rcs", {}, slot, slot, 2, false);
+    return sent && sent->source == slot && join("rcs", {}, slot, slot, 2, false);
   }
 
   bool join(std::string_view type, const Region& source, const Region& destination, const Region& slot,
@@ -149,9 +140,8 @@ class StepMaker {
 
   MemoryPlace memory(const Region& region) const { return memory_place(algorithm_, rank_, region); }
 
-  bool overlap(const Region& left, const Region& right) const {
-    const MemoryPlace a = memory(left), b = memory(right);
-    return a.memory == b.memory && a.begin < b.begin + right.size && b.begin < a.begin + left.size;
+  bool overlaps(const Region& one, const Region& other) const {
+    return overlap(algorithm_, rank_, one, other);
   }
 
   /// A step adds to its destination. If neither addend is there, the first one is copied to it.
@@ -159,7 +149,7 @@ class StepMaker {
     const Region& to = item.destination;
     if (memory(item.source) == memory(to)) return add("re", item.other, to, to.size);
     if (memory(item.other) == memory(to)) return add("re", item.source, to, to.size);
-    if (overlap(item.source, to) || overlap(item.other, to)) {
+    if (overlaps(item.source, to) || overlaps(item.other, to)) {
       report_.add(OpPlace{rank_, items_.blocks[block_].origin, item.op},
                   "the result overlaps a part of an addend, and a step of MSCCL adds whole chunks to its "
                   "destination");
@@ -179,7 +169,7 @@ class StepMaker {
       const bool last = k + 1 >= waiting.size();
       if (k < waiting.size()) waits_[block_].push_back({uint32_t(steps.size()), waiting[k]});
       AlgorithmStep& step = steps.emplace_back();
-      step.type = type_of(last ? type : "nop");
+      step.type = step_type(last ? type : "nop");
       step.awaited = false;
       if (!last) continue;
       step.source = source;
