@@ -89,6 +89,7 @@ class Lister {
     ranks_[rank_].blocks.resize(gpu().threadblocks.size());
     semaphores_.assign(gpu().semaphores.size(), {});
     arrivals_.clear();
+    turns_.clear();
     members_.clear();
     for_each_op(plan_, rank_, [&](const Gpu&, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {
       if (op.code != Opcode::barrier) return;
@@ -217,7 +218,7 @@ class Lister {
 
   /// A barrier is an event of each thread block that all others wait for.
   void arrive(uint32_t barrier) {
-    const uint32_t turn = turns_[{rank_, block_, barrier}]++;
+    const uint32_t turn = turns_[{block_, barrier}]++;
     const auto event = [&](uint32_t block) {
       const auto [entry, added] = arrivals_.try_emplace({barrier, turn, block}, ranks_[rank_].events);
       ranks_[rank_].events += added;
@@ -340,7 +341,7 @@ class Lister {
   std::vector<std::vector<SemaphoreUse>> semaphores_;
   std::map<uint32_t, std::vector<uint32_t>> members_;                      // by barrier: thread blocks
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> arrivals_;  // by barrier, turn, thread block
-  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> turns_;     // by rank, thread block, barrier
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> turns_;                // by thread block, barrier
 };
 
 }  // namespace
