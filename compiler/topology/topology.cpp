@@ -52,12 +52,12 @@ class Reader {
     result_.name = file_.need("topology", "a topology needs it").text("a name in quotes is expected");
     const Value nodes = list("nodes", max_topology_nodes);
     for (size_t at = 0; at < nodes.json.size(); ++at) read_node(nodes.at(at));
-    size_t gpus = result_.gpus().size();
+    const size_t gpus = result_.gpus().size();
     if (gpus == 0) nodes.refuse("a node with \"kind\": \"gpu\" is expected");
     if (gpus > max_topology_gpus)
       nodes.refuse(fmt::format("{} GPUs are too many: at most {} are expected", gpus, max_topology_gpus));
     const Value links = list("links", max_topology_links / 2);
-    for (size_t at = 0; at < links.json.size(); ++at) read_link(links.at(at));
+    for (size_t at = 0; at < links.json.size(); ++at) read_link(links.at(at), at);
     check_reach(nodes);
     return std::move(result_);
   }
@@ -106,7 +106,8 @@ class Reader {
     return found->second;
   }
 
-  void read_link(const Value& value) {
+  /// \param number  its place in the file
+  void read_link(const Value& value, size_t number) {
     if (!value.json.is_object())
       value.refuse("a link is {\"between\": [\"gpu0\", \"gpu1\"], \"gb_s\": 25, \"latency_ns\": 500}");
     static constexpr std::string_view known[] = {"between", "from", "to", "gb_s", "latency_ns", "broken"};
@@ -134,13 +135,12 @@ class Reader {
       if (!mark.json.is_boolean()) mark.refuse("true or false is expected");
       broken = mark.json.get<bool>();
     }
-    add(value, {from, to, gb_s[0], latency_ns[0]}, broken);
-    if (!one_way) add(value, {to, from, gb_s[1], latency_ns[1]}, broken);
-    ++links_;
+    add(value, number, {from, to, gb_s[0], latency_ns[0]}, broken);
+    if (!one_way) add(value, number, {to, from, gb_s[1], latency_ns[1]}, broken);
   }
 
-  void add(const Value& value, const TopologyLink& link, bool broken) {
-    const auto [other, added] = by_ends_.try_emplace(uint64_t(link.from) << 32 | link.to, links_);
+  void add(const Value& value, size_t number, const TopologyLink& link, bool broken) {
+    const auto [other, added] = by_ends_.try_emplace(uint64_t(link.from) << 32 | link.to, number);
     if (!added) {
       value.refuse(fmt::format("{}/links/{} also leads from {} to {}: add their rates in one link",
                                file_.path, other->second, result_.nodes[link.from].name,
@@ -189,7 +189,6 @@ class Reader {
   Topology result_;
   std::unordered_map<std::string, uint32_t> by_name_;
   std::unordered_map<uint64_t, size_t> by_ends_;  // the place of the link in the file
-  size_t links_ = 0;                              // of the file, read so far
 };
 
 }  // namespace
