@@ -120,9 +120,7 @@ std::pair<size_t, size_t> load(const Topology& topology, const Routes& routes,
   std::map<uint32_t, size_t> by_link;
   for (const auto& [from, to] : pairs)
     for (const uint32_t link : routes.between(from, to))
-      if (topology.nodes[topology.links[link].from].name.find("gpu") == std::string::npos &&
-          topology.nodes[topology.links[link].to].name.find("nic") == std::string::npos &&
-          topology.nodes[topology.links[link].from].kind == TopologyNode::Kind::switch_ &&
+      if (topology.nodes[topology.links[link].from].kind == TopologyNode::Kind::switch_ &&
           topology.nodes[topology.links[link].to].kind == TopologyNode::Kind::switch_)
         ++by_link[link];
   size_t most = 0;
