@@ -3,26 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <tuple>
 
 #include "chorale/interchange.hpp"
 #include "chorale/usage_error.hpp"
+#include "tests/unit/shipped_plans.hpp"
 #include "tests/unit/simulation/made_up.hpp"
 
 namespace chorale {
 namespace {
 
 using Kind = GraphNode::Kind;
-
-std::vector<std::string> shipped_plans() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(CHORALE_SOURCE_DIR "/plans/shipped"))
-    if (entry.path().extension() == ".json") names.push_back(entry.path().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 /// Says when the nodes of a graph end if each message takes `hop` and nothing else takes time. A node that
 /// never begins is left out.
@@ -100,7 +92,7 @@ MessageGraph through_chakra(const MessageGraph& graph) {
 TEST(MessageGraph, OfShippedPlansHasTheTrafficAndTheOrderOfTheSimulator) {
   constexpr double hop = 1000;
   size_t plans = 0;
-  for (const std::string& name : shipped_plans()) {
+  for (const std::string& name : test::shipped_plans()) {
     SCOPED_TRACE(name);
     const Plan plan = load(name);
     const SimulatedCall call{.bytes = 1 << 20, .dtype = DType::bf16};

@@ -2,11 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <filesystem>
-
 #include "chorale/comparison.hpp"
 #include "chorale/profile.hpp"
+#include "tests/unit/shipped_plans.hpp"
 #include "tests/unit/simulation/made_up.hpp"
 
 namespace chorale {
@@ -14,20 +12,12 @@ namespace {
 
 Machine h200() { return load_machine(CHORALE_SOURCE_DIR "/plans/machines/nvidia_h200.json"); }
 
-std::vector<std::string> shipped_plans() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(CHORALE_SOURCE_DIR "/plans/shipped"))
-    if (entry.path().extension() == ".json") names.push_back(entry.path().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 Plan shipped(const std::string& name) { return load(CHORALE_SOURCE_DIR "/plans/shipped/" + name + ".json"); }
 
 TEST(ShippedPlans, TakeLongerForMoreBytes) {
   const Machine machine = h200();
   size_t plans = 0;
-  for (const std::string& name : shipped_plans()) {
+  for (const std::string& name : test::shipped_plans()) {
     SCOPED_TRACE(name);
     const Plan plan = load(name);
     Simulator simulator(plan);

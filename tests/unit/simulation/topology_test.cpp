@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "chorale/usage_error.hpp"
 #include "tests/unit/message_of_error.hpp"
+#include "tests/unit/shipped_plans.hpp"
 #include "tests/unit/simulation/made_up.hpp"
 
 namespace chorale {
@@ -38,13 +38,12 @@ Topology two_hosts() {
 TEST(SimulateTopology, ASwitchIsLikeNone) {
   const Machine plain = load_machine(CHORALE_SOURCE_DIR "/plans/machines/nvidia_h200.json");
   size_t plans = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(CHORALE_SOURCE_DIR "/plans/shipped")) {
-    if (entry.path().extension() != ".json") continue;
-    const Plan plan = load(entry.path().string());
+  for (const std::string& path : test::shipped_plans()) {
+    const Plan plan = load(path);
     Machine machine = plain;
     // It may have more GPUs than the plan has ranks.
     machine.topology = load_topology("switch:" + std::to_string(plan.ranks() + plans % 2));
-    SCOPED_TRACE(entry.path().string());
+    SCOPED_TRACE(path);
     Simulator simulator(plan);
     for (const uint64_t bytes : {uint64_t(1) << 10, uint64_t(1) << 20, uint64_t(1) << 26}) {
       const SimulatedCall call{.bytes = bytes, .dtype = DType::bf16};
