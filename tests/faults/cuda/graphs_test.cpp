@@ -13,8 +13,8 @@ class Graphs : public Faults {};
 INSTANTIATE_TEST_SUITE_P(Ranks, Graphs, both_ways, way_name);
 
 /// Holds a captured launch of a plan. Making one is collective. On a GPU that ranks share, CUDA may wait for
-/// all kernels when it makes a graph. So no rank may wait for another that has no graph yet. Waits for the
-/// whole GPU end captures.
+/// all kernels when it makes a graph or uploads it. So no rank may wait for another that has no uploaded
+/// graph yet; without the upload here the first replay does it. Waits for the whole GPU end captures.
 class Graph {
  public:
   Graph(Rank& me, Executor& executor, Data& data, const Plan& plan) : stream_(cudaStream_t(data.stream())) {
@@ -26,6 +26,8 @@ class Graph {
     cuda::check(cudaStreamEndCapture(stream_, &graph), "the end of a capture");
     cuda::check(cudaGraphInstantiate(&launch_, graph, 0), "a graph");
     cuda::check(cudaGraphDestroy(graph), "a graph");
+    cuda::check(cudaGraphUpload(launch_, stream_), "the upload of a graph");
+    cuda::check(cudaStreamSynchronize(stream_), "the upload of a graph");
     me.world.barrier();
   }
   Graph(const Graph&) = delete;
