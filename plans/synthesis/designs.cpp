@@ -10,7 +10,7 @@
 namespace chorale::synthesis {
 namespace {
 
-/// Linear programs of more ranks take too long.
+/// A linear program of more ranks takes too long.
 constexpr uint32_t most_solved = 32;
 
 /// Returns whole numbers in proportion to the parts, whose sum is `whole`.
@@ -53,19 +53,31 @@ std::vector<double> begins_of(const Network& network, const Stage& before, const
 
 }  // namespace
 
-Designer::Designer(const Network& network, const CollectiveInfo& collective, uint32_t root, bool few,
+Designer::Designer(const Network& network, const CollectiveInfo& collective, uint32_t root, Choice choice,
                    uint64_t seed, double seconds)
     : network_(network), collective_(collective), root_(root) {
+  const bool solves = choice != Choice::rails && network.ranks <= most_solved;
   if (has_paths(collective)) {
-    paths_ = network.ranks <= most_solved ? rates_of_alltoall(network, seed, seconds)
-                                          : alltoall_over_rails(network);
-    if (paths_ && network.ranks <= most_solved) ns_per_byte_ = paths_->ns_per_byte;
+    if (choice == Choice::rails) paths_ = alltoall_over_rails(network);
+    if (solves) paths_ = rates_of_alltoall(network, seed, seconds);
+    if (solves && paths_) ns_per_byte_ = paths_->ns_per_byte;
     return;
   }
   stages_ = ways_of(collective);
-  if (network.ranks > most_solved) return;
+  if (choice == Choice::rails) {
+    const std::optional<uint32_t> only = collective.has_root() ? std::optional<uint32_t>(root) : std::nullopt;
+    for (const Way way : stages_) {
+      over_rails_.push_back(trees_over_rails(network, only, way));
+      if (over_rails_.back().empty()) {
+        over_rails_.clear();
+        return;
+      }
+    }
+  }
+  if (!solves) return;
   std::vector<double> weights(network.ranks, collective.has_root() ? 0 : 1.0 / network.ranks);
   if (collective.has_root()) weights[root] = 1;
+  const bool few = choice == Choice::few;
   trees_ = rates_of_trees(network, stages_, weights, few, seed, seconds);
   if (trees_) ns_per_byte_ = trees_->ns_per_byte;
   if (stages_.size() == 1) return;
@@ -121,6 +133,11 @@ double Designer::worst_load(int64_t chunks) const {
 std::vector<int64_t> Designer::chunk_counts() const {
   const int64_t most = collective_.has_root() ? 1024 : 128;
   std::vector<int64_t> counts;
+  if (!over_rails_.empty()) {
+    const int64_t trees = collective_.has_root() ? int64_t(over_rails_.front().size()) : 1;
+    for (int64_t chunks = trees; chunks <= std::max(most, trees); chunks *= 2) counts.push_back(chunks);
+    return counts;
+  }
   for (int64_t least = 1; least <= most; least *= 2) {
     int64_t best = least;
     double load = trees_ ? worst_load(least) : 1;
@@ -137,9 +154,26 @@ std::vector<int64_t> Designer::chunk_counts() const {
 }
 
 std::optional<Design> Designer::design(int64_t chunks) const {
-  if (trees_) return of_trees(chunks);
+  if (trees_ || !over_rails_.empty()) return of_trees(chunks);
   if (paths_) return of_paths(chunks);
   return std::nullopt;
+}
+
+/// Returns the trees of a stage, or none if the solution has none with that many chunks.
+std::vector<Tree> Designer::trees_of(size_t stage, int64_t chunks) const {
+  std::vector<Tree> trees;
+  if (!over_rails_.empty()) {
+    trees = over_rails_[stage];
+    const std::vector<int64_t> shares = shares_of(std::vector<double>(trees.size(), 1), whole(chunks));
+    for (size_t at = 0; at < trees.size(); ++at) trees[at].chunks = shares[at];
+    std::erase_if(trees, [](const Tree& tree) { return tree.chunks == 0; });
+    return trees;
+  }
+  const std::vector<int64_t> roots = shares_of(trees_->of_root, whole(chunks));
+  // Roots' parts are rounded too, so a little more may be needed.
+  for (int64_t extra = 0; extra < 4 && trees.empty(); ++extra)
+    trees = pack_trees(network_, capacities(stage, chunks, extra), roots, stages_[stage]);
+  return trees;
 }
 
 std::optional<Design> Designer::of_trees(int64_t chunks) const {
@@ -149,13 +183,10 @@ std::optional<Design> Designer::of_trees(int64_t chunks) const {
                 .up = {},
                 .down = {},
                 .ends = {}};
-  const std::vector<int64_t> roots = shares_of(trees_->of_root, whole(chunks));
   for (size_t at = 0; at < stages_.size(); ++at) {
     const Way way = stages_[at];
     Stage& stage = way == Way::up ? design.up : design.down;
-    // Roots' parts are rounded too, so a little more may be needed.
-    for (int64_t extra = 0; extra < 4 && stage.trees.empty(); ++extra)
-      stage.trees = pack_trees(network_, capacities(at, chunks, extra), roots, way);
+    stage.trees = trees_of(at, chunks);
     if (stage.trees.empty()) return std::nullopt;
     stage.pieces = pieces_of(stage.trees, network_.ranks);
     std::vector<double> begins;

@@ -11,23 +11,30 @@
 #include "bounds.hpp"
 #include "chorale/collective.hpp"
 #include "design.hpp"
-#include "rates.hpp"
+#include "rails.hpp"
 
 namespace chorale::synthesis {
 
+/// Says how a Designer chooses how much each connection carries.
+enum class Choice : uint8_t {
+  rails,  ///< as rails.hpp says, without a linear program
+  few,    ///< by a linear program that looks for few connections
+  many,   ///< by a linear program
+};
+
 class Designer {
  public:
-  /// Solves the linear program of the collective, which is a row of collectives.def.
-  /// \param few      as for rates_of_trees()
+  /// Solves the linear program of the collective, which is a row of collectives.def. It is not solved for
+  /// more than 32 ranks.
   /// \param seconds  its time limit
-  Designer(const Network&, const CollectiveInfo&, uint32_t root, bool few, uint64_t seed, double seconds);
+  Designer(const Network&, const CollectiveInfo&, uint32_t root, Choice, uint64_t seed, double seconds);
 
-  /// Returns whether the linear program was solved. Otherwise there are no designs.
-  bool solved() const { return trees_ || paths_; }
+  /// Returns whether there are designs: a linear program was solved, or the network has rails.
+  bool solved() const { return trees_ || paths_ || !over_rails_.empty(); }
   /// Returns the least time of a byte of the message in the searched class; 0 if it is not known.
   double ns_per_byte() const { return ns_per_byte_; }
 
-  /// Returns how many connections carry anything; 0 if it was not solved.
+  /// Returns how many connections carry anything by the linear program; 0 if it was not solved.
   size_t connections_used() const;
 
   /// Returns numbers of chunks to try, each up to twice as large as the one before: those with which whole
@@ -40,6 +47,7 @@ class Designer {
  private:
   std::optional<Design> of_trees(int64_t chunks) const;
   Design of_paths(int64_t chunks) const;
+  std::vector<Tree> trees_of(size_t stage, int64_t chunks) const;
   int64_t whole(int64_t chunks) const;
   double worst_load(int64_t chunks) const;
   std::vector<int64_t> capacities(size_t stage, int64_t chunks, int64_t extra) const;
@@ -48,6 +56,7 @@ class Designer {
   const CollectiveInfo& collective_;
   const uint32_t root_;
   std::vector<Way> stages_;
+  std::vector<std::vector<Tree>> over_rails_;  ///< by stage, without numbers of chunks
   std::optional<Rates> trees_;
   std::optional<AllToAllRates> paths_;
   double ns_per_byte_ = 0;

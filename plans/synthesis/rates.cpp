@@ -208,48 +208,7 @@ void take_paths(const Network& network, uint32_t from, std::vector<double> flow,
   }
 }
 
-/// Returns how many links of a connection lead from switch to switch.
-size_t between_switches(const Network& network, const Connection& connection) {
-  const auto is_switch = [&](uint32_t node) {
-    return network.topology.nodes[node].kind == TopologyNode::Kind::switch_;
-  };
-  return size_t(std::count_if(connection.links.begin(), connection.links.end(), [&](uint32_t link) {
-    return is_switch(network.topology.links[link].from) && is_switch(network.topology.links[link].to);
-  }));
-}
-
 }  // namespace
-
-std::optional<AllToAllRates> alltoall_over_rails(const Network& network) {
-  const uint32_t ranks = network.ranks;
-  if (network.connections.size() != size_t(ranks) * (ranks - 1)) return std::nullopt;
-  // Connections are ordered by sender, then by receiver.
-  const auto between = [&](uint32_t from, uint32_t to) {
-    return from * (ranks - 1) + to - (to > from ? 1 : 0);
-  };
-  AllToAllRates rates;
-  std::vector<double> load(network.gb_s.size(), 0);
-  for (uint32_t from = 0; from < ranks; ++from) {
-    for (uint32_t turn = 1; turn < ranks; ++turn) {
-      const uint32_t to = (from + turn) % ranks;
-      Path path{from, to, 1.0 / ranks, {between(from, to)}};
-      size_t least = between_switches(network, network.connections[path.connections.front()]);
-      for (uint32_t relay = 0; relay < ranks && least > 0; ++relay) {
-        if (relay == from || relay == to || network.connections[between(from, relay)].port) continue;
-        const size_t number = between_switches(network, network.connections[between(relay, to)]);
-        if (number >= least) continue;
-        least = number;
-        path.connections = {between(from, relay), between(relay, to)};
-      }
-      for (const uint32_t one : path.connections)
-        for (const uint32_t link : network.connections[one].links)
-          load[link] += path.amount / network.gb_s[link];
-      rates.paths.push_back(std::move(path));
-    }
-  }
-  rates.ns_per_byte = *std::max_element(load.begin(), load.end());
-  return rates;
-}
 
 std::optional<AllToAllRates> rates_of_alltoall(const Network& network, uint64_t seed, double seconds) {
   const auto ranks = network.ranks;

@@ -37,12 +37,6 @@ struct AllToAllRates {
   std::vector<Path> paths;
 };
 
-/// Returns the rates if each pair of ranks sends directly, or over a rank of the sender's host from which
-/// fewer links between switches lead to the receiver: the one on the receiver's rail.
-///
-/// \returns nothing if a pair has no connection
-std::optional<AllToAllRates> alltoall_over_rails(const Network&);
-
 /// Solves an all-to-all.
 /// \returns nothing if the time was not enough
 std::optional<AllToAllRates> rates_of_alltoall(const Network&, uint64_t seed, double seconds);

@@ -24,10 +24,15 @@ using Clock = std::chrono::steady_clock;
 
 /// Says how a design is made, so that the best can be made again.
 struct Recipe {
-  bool few = false, in_turns = false;
+  Choice choice = Choice::many;
+  bool in_turns = false;
   int64_t level = 0, lanes = 1;  ///< level: of Designer::chunk_counts()
   auto operator<=>(const Recipe&) const = default;
 };
+
+/// Lists the choices. Rails are tried first, because they need no linear program.
+constexpr Choice choices[] = {Choice::rails, Choice::few, Choice::many};
+constexpr std::string_view choice_words[] = {"rails", "few", "many"};
 
 /// A GPU runs at least this many thread blocks at once.
 constexpr uint32_t most_blocks = 128;
@@ -52,14 +57,14 @@ class Search {
   Synthesis run() {
     bound();
     for (size_t at = 0; at < others_.size() && !over(); ++at) try_other(at);
-    for (const bool few : {true, false}) {
-      designers_.push_back(solved(few));
+    for (const Choice choice : choices) {
+      designers_.push_back(solved(choice));
       counts_.push_back(designers_.back()->chunk_counts());
       const double ns = designers_.back()->ns_per_byte() * double(call_.bytes);
       if (ns > 0) found_.class_ns = found_.class_ns > 0 ? std::min(found_.class_ns, ns) : ns;
     }
-    for (const bool few : {true, false})
-      for (const bool in_turns : {false, true}) climb(few, in_turns);
+    for (const Choice choice : choices)
+      for (const bool in_turns : {false, true}) climb(choice, in_turns);
     if (std::isinf(best_ns_)) throw UsageError(nothing_found());
     finish();
     return std::move(found_);
@@ -106,11 +111,11 @@ class Search {
   }
 
   /// Solves the linear program. If few connections are wanted, it takes the best of several solutions.
-  std::unique_ptr<Designer> solved(bool few) const {
+  std::unique_ptr<Designer> solved(Choice choice) const {
     const double end = passed() + (call_.seconds - passed()) / 8;
     std::unique_ptr<Designer> best;
-    for (uint64_t turn = 0; turn < (few ? 8 : 1) && (turn == 0 || passed() < end); ++turn) {
-      auto next = std::make_unique<Designer>(*network_, collective_, call_.root, few, call_.seed + turn,
+    for (uint64_t turn = 0; turn < (choice == Choice::few ? 8 : 1) && (turn == 0 || passed() < end); ++turn) {
+      auto next = std::make_unique<Designer>(*network_, collective_, call_.root, choice, call_.seed + turn,
                                              (call_.seconds - passed()) / 4);
       if (!best || !best->solved() || (next->solved() && next->connections_used() < best->connections_used()))
         best = std::move(next);
@@ -120,14 +125,15 @@ class Search {
 
   /// Looks for the best numbers of chunks and lanes. It begins with guesses for long and for short messages,
   /// and goes to a better neighbour as long as there is one.
-  void climb(bool few, bool in_turns) {
+  void climb(Choice choice, bool in_turns) {
+    if (!designers_[size_t(choice)]->solved()) return;
     const double ranks = collective_.has_root() ? 1 : network_->ranks;
-    const std::vector<int64_t>& counts = counts_[few ? 0 : 1];
+    const std::vector<int64_t>& counts = counts_[size_t(choice)];
     for (const double least_bytes : {double(1 << 20), double(16 << 10)}) {
-      Recipe at{few, in_turns, 0, 1};
+      Recipe at{choice, in_turns, 0, 1};
       const double parts = double(call_.bytes) / ranks / least_bytes;
       while (at.lanes < 16 && double(2 * at.lanes) <= parts) at.lanes *= 2;
-      const int64_t highest = collective_.has_root() ? 6 : 3;
+      const int64_t highest = std::min<int64_t>(collective_.has_root() ? 6 : 3, int64_t(counts.size()) - 1);
       while (at.level < highest && double(counts[size_t(at.level + 1)] * at.lanes) <= parts) ++at.level;
       double now = time_of(at);
       for (bool moved = true; moved;) {
@@ -151,7 +157,7 @@ class Search {
   /// Returns the predicted time of a recipe; infinity if it has no plan, or there is no time left.
   double time_of(const Recipe& recipe) {
     constexpr double none = std::numeric_limits<double>::infinity();
-    if (recipe.level < 0 || recipe.level >= int64_t(counts_[recipe.few ? 0 : 1].size())) return none;
+    if (recipe.level < 0 || recipe.level >= int64_t(counts_[size_t(recipe.choice)].size())) return none;
     if (recipe.lanes < 1 || recipe.lanes > 64) return none;
     const int64_t parts = chunks(recipe) * recipe.lanes;
     const double share = double(call_.bytes) / double(parts) / (collective_.has_root() ? 1 : network_->ranks);
@@ -161,7 +167,7 @@ class Search {
     return tried_[recipe] = time_of_new(recipe);
   }
 
-  int64_t chunks(const Recipe& recipe) const { return counts_[recipe.few ? 0 : 1][size_t(recipe.level)]; }
+  int64_t chunks(const Recipe& recipe) const { return counts_[size_t(recipe.choice)][size_t(recipe.level)]; }
 
   double time_of_new(const Recipe& recipe) {
     constexpr double none = std::numeric_limits<double>::infinity();
@@ -184,8 +190,8 @@ class Search {
   }
 
   std::optional<dsl::Program> program_for(const Recipe& recipe) {
-    const Designer& designer = *designers_[recipe.few ? 0 : 1];
-    const auto key = std::pair{recipe.few, recipe.level};
+    const Designer& designer = *designers_[size_t(recipe.choice)];
+    const auto key = std::pair{recipe.choice, recipe.level};
     if (!designs_.contains(key)) designs_[key] = designer.design(chunks(recipe));
     std::optional<Design>& design = designs_[key];
     if (!design) return std::nullopt;
@@ -195,7 +201,7 @@ class Search {
   }
 
   std::string name_of(const Recipe& recipe) const {
-    return fmt::format("{}_{}{}_c{}_l{}", call_.collective, recipe.few ? "few" : "many",
+    return fmt::format("{}_{}{}_c{}_l{}", call_.collective, choice_words[size_t(recipe.choice)],
                        recipe.in_turns ? "_in_turns" : "", chunks(recipe), recipe.lanes);
   }
 
@@ -261,7 +267,7 @@ class Search {
     text += fmt::format("busiest link: {}, in use {:.0f} % of the time\n",
                         topology_.link_name(uint32_t(busiest - busy.begin())), 100 * *busiest / found_.ns);
     if (!best_recipe_ || best_other_) return;
-    const Design& design = *designs_.at({best_recipe_->few, best_recipe_->level});
+    const Design& design = *designs_.at({best_recipe_->choice, best_recipe_->level});
     if (design.lanes > 1)
       text += fmt::format("each chunk is cut into {} parts, each with its own thread blocks\n", design.lanes);
     describe("added up towards", design.up, text);
@@ -297,9 +303,9 @@ class Search {
   const std::unique_ptr<Network> network_;
   const Clock::time_point begun_ = Clock::now();
   Synthesis found_;
-  std::vector<std::unique_ptr<Designer>> designers_;  // for few connections, and for any number
-  std::vector<std::vector<int64_t>> counts_;          // of these designers
-  std::map<std::pair<bool, int64_t>, std::optional<Design>> designs_;  // by few and level
+  std::vector<std::unique_ptr<Designer>> designers_;                     // by choice
+  std::vector<std::vector<int64_t>> counts_;                             // of these designers
+  std::map<std::pair<Choice, int64_t>, std::optional<Design>> designs_;  // by choice and level
   std::map<Recipe, double> tried_;
   double best_ns_ = std::numeric_limits<double>::infinity();
   std::optional<Recipe> best_recipe_;

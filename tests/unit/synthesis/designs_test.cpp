@@ -20,6 +20,8 @@ using test::Made;
 constexpr const char* collectives[] = {"allgather", "allreduce", "reducescatter",
                                        "alltoall",  "broadcast", "reduce"};
 
+Choice solved_by(uint64_t seed) { return seed % 2 != 0 ? Choice::few : Choice::many; }
+
 /// Calls f(stage, up) for the stages of a design.
 template <class F>
 void each_stage(const Design& design, const F& f) {
@@ -37,8 +39,8 @@ TEST(Trees, ReachAllRanks) {
     const uint32_t ranks = made.network->ranks;
     for (const char* collective : collectives) {
       if (collective == std::string("alltoall")) continue;
-      const Designer designer(*made.network, collective_info(collective), uint32_t(seed % ranks), seed % 2,
-                              seed, 60);
+      const Designer designer(*made.network, collective_info(collective), uint32_t(seed % ranks),
+                              solved_by(seed), seed, 60);
       for (const int64_t chunks : {1, 3, 8}) {
         const auto design = designer.design(chunks);
         ASSERT_TRUE(design) << place(collective, seed);
@@ -67,12 +69,66 @@ TEST(Trees, ReachAllRanks) {
   }
 }
 
+/// Returns by rank of a tree the rank before it, and the rank itself for the root.
+std::vector<uint32_t> ranks_before(const Network& network, const Tree& tree, Way way) {
+  std::vector<uint32_t> before;
+  for (uint32_t rank = 0; rank < network.ranks; ++rank)
+    before.push_back(rank == tree.root ? rank : network.connections[tree.over[rank]].near(way));
+  return before;
+}
+
+TEST(Rails, OfAllRanksStayOnTheirRail) {
+  const Made made(load_topology("hosts:3x2/2"));
+  for (const Way way : {Way::down, Way::up}) {
+    const std::vector<Tree> trees = trees_over_rails(*made.network, std::nullopt, way);
+    ASSERT_EQ(trees.size(), 6u);
+    EXPECT_EQ(ranks_before(*made.network, trees[3], way), (std::vector<uint32_t>{1, 3, 3, 3, 5, 3}));
+  }
+}
+
+TEST(Rails, OfOneRootGoFromHostToHost) {
+  const Made made(load_topology("hosts:3x2/2"));
+  for (const Way way : {Way::down, Way::up}) {
+    const std::vector<Tree> trees = trees_over_rails(*made.network, 3, way);
+    ASSERT_EQ(trees.size(), 2u);
+    EXPECT_EQ(ranks_before(*made.network, trees[0], way), (std::vector<uint32_t>{4, 0, 3, 3, 2, 4}));
+    EXPECT_EQ(ranks_before(*made.network, trees[1], way), (std::vector<uint32_t>{1, 5, 3, 3, 5, 3}));
+  }
+}
+
+// All GPUs share a NIC here, so that only their places tell rails apart.
+TEST(Rails, AreThoseOfTheSamePlace) {
+  const Made made(load_topology("hosts:2x3/1"));
+  const std::vector<Tree> trees = trees_over_rails(*made.network, std::nullopt, Way::down);
+  ASSERT_EQ(trees.size(), 6u);
+  EXPECT_EQ(ranks_before(*made.network, trees[2], Way::down), (std::vector<uint32_t>{2, 2, 2, 5, 5, 2}));
+}
+
+TEST(Rails, NeedAllTheirConnections) {
+  const Made made(load_topology("ring:4"));
+  EXPECT_TRUE(trees_over_rails(*made.network, std::nullopt, Way::down).empty());
+  for (const char* collective : collectives)
+    EXPECT_FALSE(Designer(*made.network, collective_info(collective), 0, Choice::rails, 1, 60).solved());
+}
+
+// No linear program is solved for so many ranks.
+TEST(Rails, ServeManyRanks) {
+  const Made made(load_topology("hosts:5x8/8"));
+  for (const char* collective : collectives) {
+    const CollectiveInfo& info = collective_info(collective);
+    EXPECT_FALSE(Designer(*made.network, info, 3, Choice::few, 1, 60).solved());
+    const Designer designer(*made.network, info, 3, Choice::rails, 1, 60);
+    EXPECT_TRUE(designer.design(designer.chunk_counts().front())) << collective;
+    EXPECT_EQ(designer.ns_per_byte(), 0);
+  }
+}
+
 // Signals are counted, so pieces that take the same two connections keep their order.
 TEST(Orders, OfTwoConnectionsAgree) {
   for (uint64_t seed = 0; seed < 12; ++seed) {
     const Made made(test::random_topology(uint32_t(2 + seed % 6), seed));
     for (const char* collective : collectives) {
-      const Designer designer(*made.network, collective_info(collective), 0, seed % 2, seed, 60);
+      const Designer designer(*made.network, collective_info(collective), 0, solved_by(seed), seed, 60);
       const auto design = designer.design(5);
       ASSERT_TRUE(design) << place(collective, seed);
       each_stage(*design, [&](const Stage& stage, bool) {
@@ -121,7 +177,7 @@ TEST(Programs, AreRight) {
     const Made made(test::random_topology(uint32_t(2 + seed % 5), seed));
     for (const char* collective : collectives) {
       const Designer designer(*made.network, collective_info(collective),
-                              uint32_t(seed % made.network->ranks), seed % 2, seed, 60);
+                              uint32_t(seed % made.network->ranks), solved_by(seed), seed, 60);
       const auto design = designer.design(int64_t(1 + seed % 4));
       ASSERT_TRUE(design) << place(collective, seed);
       EXPECT_EQ(findings_of(*made.network, *design, int64_t(1 + seed % 3), seed % 4 < 2), "")
@@ -134,11 +190,12 @@ TEST(Programs, OfSeveralHostsAreRight) {
   for (const char* name : {"hosts:2x2/2", "hosts:2x2/1", "hosts:3x2/1"}) {
     const Made made(load_topology(name));
     for (const char* collective : collectives) {
-      for (const bool few : {false, true}) {
-        const Designer designer(*made.network, collective_info(collective), 1, few, 1, 60);
+      for (const Choice choice : {Choice::rails, Choice::few, Choice::many}) {
+        const Designer designer(*made.network, collective_info(collective), 1, choice, 1, 60);
         const auto design = designer.design(2);
         ASSERT_TRUE(design);
-        EXPECT_EQ(findings_of(*made.network, *design, 3, few), "") << name << ", " << collective;
+        EXPECT_EQ(findings_of(*made.network, *design, 3, choice == Choice::few), "")
+            << name << ", " << collective << ", choice " << int(choice);
       }
     }
   }
