@@ -23,7 +23,8 @@ constexpr Row<Of> row(std::string_view key, bool is_optional, Get) {
     row.text = [](Dump& to, const Of& of) { return Codec::text(to, Get{}(of)); };
   if (!is_optional) return row;
   row.left_out = [](const Of& of) {
-    const Member& member = Get{}(of);
+    constexpr Get get;
+    const Member& member = get(of);
     if constexpr (requires { Codec::left_out(member); }) {
       return Codec::left_out(member);
     } else if constexpr (requires { member.empty(); }) {

@@ -19,7 +19,8 @@ float value(int run, int rank, uint64_t at) {
 
 }  // namespace
 
-const Plan& built(const std::string& algorithm, int ranks) {
+const Plan& built(std::string_view name, int ranks) {
+  const std::string algorithm(name);
   static std::mutex mutex;
   static std::map<std::string, std::unique_ptr<Plan>> known;
   const std::lock_guard lock(mutex);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "device.hpp"
 #include "team.hpp"
@@ -15,7 +16,7 @@
 namespace chorale::test {
 
 /// Returns a shipped algorithm for this number of ranks, made from its source. Any thread may call it.
-const Plan& built(const std::string& algorithm, int ranks);
+const Plan& built(std::string_view algorithm, int ranks);
 
 /// All-reduces that wait for signals, for packets, and for both.
 inline const Plan& by_signals(const Rank& of) { return built("allreduce_all_pairs", of.ranks()); }
