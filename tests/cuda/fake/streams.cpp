@@ -7,9 +7,9 @@
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -84,7 +84,8 @@ class Stream {
 /// Holds the streams of a process. Streams that are never destroyed live as long as the process.
 struct Streams {
   std::mutex mutex;
-  std::set<Stream*> all;
+  // A stream lives until its destruction, and until those who wait for the whole device have seen its end.
+  std::map<Stream*, std::shared_ptr<Stream>> all;
   std::map<int, Stream*> defaults;  // by device
 
   static Streams& get() {
@@ -98,15 +99,21 @@ struct Streams {
 
   Stream* make(int device) {
     const std::lock_guard lock(mutex);
-    return *all.insert(new Stream(device)).first;
+    return add(device);
   }
 
   Stream& of(cudaStream_t stream) {
     if (stream) return *reinterpret_cast<Stream*>(stream);
     const std::lock_guard lock(mutex);
     Stream*& known = defaults[current_device()];
-    if (!known) all.insert(known = new Stream(current_device()));
+    if (!known) known = add(current_device());
     return *known;
+  }
+
+ private:
+  Stream* add(int device) {
+    auto made = std::make_shared<Stream>(device);
+    return all.emplace(made.get(), made).first->first;
   }
 };
 
@@ -248,12 +255,13 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  Stream* const gone = reinterpret_cast<Stream*>(stream);
+  std::shared_ptr<Stream> gone;
   {
     const std::lock_guard lock(Streams::get().mutex);
-    Streams::get().all.erase(gone);
+    const auto at = Streams::get().all.find(reinterpret_cast<Stream*>(stream));
+    gone = std::move(at->second);
+    Streams::get().all.erase(at);
   }
-  delete gone;
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
@@ -263,13 +271,13 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
-  std::vector<Stream*> mine;
+  std::vector<std::shared_ptr<Stream>> mine;
   {
     const std::lock_guard lock(Streams::get().mutex);
-    for (Stream* const stream : Streams::get().all)
-      if (stream->device == current_device()) mine.push_back(stream);
+    for (const auto& [at, stream] : Streams::get().all)
+      if (at->device == current_device()) mine.push_back(stream);
   }
-  for (Stream* const stream : mine) stream->finish();
+  for (const std::shared_ptr<Stream>& stream : mine) stream->finish();
   return cudaSuccess;
 }
 
@@ -333,7 +341,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   Graph* const captured = Streams::get().of(stream).capture;
   if (!captured) return cudaErrorIllegalState;
   const std::lock_guard lock(Streams::get().mutex);
-  for (Stream* const one : Streams::get().all)
+  for (const auto& [one, stream] : Streams::get().all)
     if (one->capture == captured) one->capture = nullptr;
   if (captured->broken) {
     delete captured;
