@@ -92,6 +92,24 @@ int64_t Designer::whole(int64_t chunks) const {
   return collective_.has_root() ? chunks : chunks * network_.ranks;
 }
 
+double Designer::least_ns_per_byte() const {
+  if (trees_) return trees_->ns_per_byte;
+  if (paths_) return paths_->ns_per_byte;
+  double all = 0;
+  for (const std::vector<Tree>& trees : over_rails_) {
+    std::vector<double> load(network_.gb_s.size(), 0);
+    for (const Tree& tree : trees) {
+      for (const uint32_t one : tree.over) {
+        if (one == no_connection) continue;
+        for (const uint32_t link : network_.connections[one].links)
+          load[link] += 1 / network_.gb_s[link] / double(trees.size());
+      }
+    }
+    all += *std::max_element(load.begin(), load.end());
+  }
+  return all;
+}
+
 size_t Designer::connections_used() const {
   size_t used = 0;
   if (trees_) {

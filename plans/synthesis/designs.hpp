@@ -34,6 +34,10 @@ class Designer {
   /// Returns the least time of a byte of the message in the searched class; 0 if it is not known.
   double ns_per_byte() const { return ns_per_byte_; }
 
+  /// Returns the time of the busiest link for a byte of the message, if there are designs. None of them is
+  /// faster.
+  double least_ns_per_byte() const;
+
   /// Returns how many connections carry anything by the linear program; 0 if it was not solved.
   size_t connections_used() const;
 

@@ -119,7 +119,8 @@ std::vector<Tree> trees_over_rails(const Network& network, std::optional<uint32_
   };
   if (root) {
     for (const uint32_t relay : rails.host_of(*root))
-      if (!add(*root, relay)) return {};
+      if (relay != *root && !add(*root, relay)) return {};
+    if (trees.empty() && !add(*root, *root)) return {};  // it is alone on its host
   } else {
     for (uint32_t rank = 0; rank < network.ranks; ++rank)
       if (!add(rank, rank)) return {};

@@ -15,8 +15,8 @@ namespace chorale::synthesis {
 /// Returns trees of equal parts. The root, or a rank of its host, sends to all ranks of that host and to one
 /// rank of each other host, which sends to the others there. This rank is the one to which the fewest links
 /// between switches lead, and of several the one with the nearest place in its host.
-/// \param root  of all trees, which then begin over each rank of its host in turn and go from host to host;
-///   none: one tree for each rank, whose root sends to each host
+/// \param root  of all trees. They then begin over the other ranks of its host, so that the root sends each
+///   part once, and go from host to host. None: one tree for each rank, whose root sends to each host.
 /// \returns no trees if a connection is missing
 std::vector<Tree> trees_over_rails(const Network&, std::optional<uint32_t> root, Way);
 

@@ -30,7 +30,7 @@ struct Recipe {
   auto operator<=>(const Recipe&) const = default;
 };
 
-/// Lists the choices. Rails are tried first, because they need no linear program.
+/// Lists the choices. Rails are tried first, because their plans are regular.
 constexpr Choice choices[] = {Choice::rails, Choice::few, Choice::many};
 constexpr std::string_view choice_words[] = {"rails", "few", "many"};
 
@@ -63,7 +63,7 @@ class Search {
       const double ns = designers_.back()->ns_per_byte() * double(call_.bytes);
       if (ns > 0) found_.class_ns = found_.class_ns > 0 ? std::min(found_.class_ns, ns) : ns;
     }
-    for (const Choice choice : choices)
+    for (const Choice choice : best_first())
       for (const bool in_turns : {false, true}) climb(choice, in_turns);
     if (std::isinf(best_ns_)) throw UsageError(nothing_found());
     finish();
@@ -123,10 +123,26 @@ class Search {
     return best;
   }
 
-  /// Looks for the best numbers of chunks and lanes. It begins with guesses for long and for short messages,
-  /// and goes to a better neighbour as long as there is one.
+  /// Returns the choices that have designs. Those whose busiest link needs clearly more time than that of
+  /// another choice come last.
+  std::vector<Choice> best_first() const {
+    std::vector<Choice> solved;
+    double least = std::numeric_limits<double>::infinity();
+    for (const Choice choice : choices) {
+      if (!designers_[size_t(choice)]->solved()) continue;
+      solved.push_back(choice);
+      least = std::min(least, designers_[size_t(choice)]->least_ns_per_byte());
+    }
+    std::stable_partition(solved.begin(), solved.end(), [&](Choice choice) {
+      return designers_[size_t(choice)]->least_ns_per_byte() <= 1.1 * least;
+    });
+    return solved;
+  }
+
+  /// Looks for the best numbers of chunks and lanes, unless no plan of the choice can be the best. It begins
+  /// with guesses for long and for short messages, and goes to a better neighbour as long as there is one.
   void climb(Choice choice, bool in_turns) {
-    if (!designers_[size_t(choice)]->solved()) return;
+    if (designers_[size_t(choice)]->least_ns_per_byte() * double(call_.bytes) >= best_ns_) return;
     const double ranks = collective_.has_root() ? 1 : network_->ranks;
     const std::vector<int64_t>& counts = counts_[size_t(choice)];
     for (const double least_bytes : {double(1 << 20), double(16 << 10)}) {

@@ -87,13 +87,17 @@ TEST(Rails, OfAllRanksStayOnTheirRail) {
 }
 
 TEST(Rails, OfOneRootGoFromHostToHost) {
-  const Made made(load_topology("hosts:3x2/2"));
+  const Made made(load_topology("hosts:3x3/3"));
   for (const Way way : {Way::down, Way::up}) {
-    const std::vector<Tree> trees = trees_over_rails(*made.network, 3, way);
+    const std::vector<Tree> trees = trees_over_rails(*made.network, 4, way);
     ASSERT_EQ(trees.size(), 2u);
-    EXPECT_EQ(ranks_before(*made.network, trees[0], way), (std::vector<uint32_t>{4, 0, 3, 3, 2, 4}));
-    EXPECT_EQ(ranks_before(*made.network, trees[1], way), (std::vector<uint32_t>{1, 5, 3, 3, 5, 3}));
+    EXPECT_EQ(ranks_before(*made.network, trees[0], way), (std::vector<uint32_t>{6, 0, 0, 4, 4, 3, 3, 6, 6}));
+    EXPECT_EQ(ranks_before(*made.network, trees[1], way), (std::vector<uint32_t>{2, 2, 8, 5, 4, 4, 8, 8, 5}));
   }
+  const Made alone(load_topology("hosts:3x1/1"));
+  const std::vector<Tree> trees = trees_over_rails(*alone.network, 1, Way::down);
+  ASSERT_EQ(trees.size(), 1u);
+  EXPECT_EQ(ranks_before(*alone.network, trees[0], Way::down), (std::vector<uint32_t>{2, 1, 1}));
 }
 
 // All GPUs share a NIC here, so that only their places tell rails apart.
@@ -102,6 +106,18 @@ TEST(Rails, AreThoseOfTheSamePlace) {
   const std::vector<Tree> trees = trees_over_rails(*made.network, std::nullopt, Way::down);
   ASSERT_EQ(trees.size(), 6u);
   EXPECT_EQ(ranks_before(*made.network, trees[2], Way::down), (std::vector<uint32_t>{2, 2, 2, 5, 5, 2}));
+}
+
+TEST(Rails, HaveABusiestLink) {
+  const Made made(load_topology("switch:4"));
+  const double gb_s = made.network->gb_s.front();
+  const auto least = [&](const char* collective) {
+    return Designer(*made.network, collective_info(collective), 0, Choice::rails, 1, 60).least_ns_per_byte();
+  };
+  EXPECT_NEAR(least("allgather"), 3.0 / 4 / gb_s, 1e-9);
+  EXPECT_NEAR(least("allreduce"), 6.0 / 4 / gb_s, 1e-9);
+  EXPECT_NEAR(least("alltoall"), 3.0 / 4 / gb_s, 1e-9);
+  EXPECT_NEAR(least("broadcast"), 1 / gb_s, 1e-9);  // the root sends each part once
 }
 
 TEST(Rails, NeedAllTheirConnections) {
