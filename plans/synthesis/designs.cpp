@@ -99,11 +99,8 @@ double Designer::least_ns_per_byte() const {
   for (const std::vector<Tree>& trees : over_rails_) {
     std::vector<double> load(network_.gb_s.size(), 0);
     for (const Tree& tree : trees) {
-      for (const uint32_t one : tree.over) {
-        if (one == no_connection) continue;
-        for (const uint32_t link : network_.connections[one].links)
-          load[link] += 1 / network_.gb_s[link] / double(trees.size());
-      }
+      for (const uint32_t one : tree.over)
+        if (one != no_connection) add_times(network_, one, 1.0 / double(trees.size()), load);
     }
     all += *std::max_element(load.begin(), load.end());
   }
@@ -136,11 +133,9 @@ double Designer::worst_load(int64_t chunks) const {
   for (size_t stage = 0; stage < stages_.size(); ++stage) {
     const std::vector<int64_t> carried = capacities(stage, chunks, 0);
     std::vector<double> load(network_.gb_s.size(), 0), exact(load);
-    for (size_t one = 0; one < carried.size(); ++one) {
-      for (const uint32_t link : network_.connections[one].links) {
-        load[link] += double(carried[one]) / double(whole(chunks)) / network_.gb_s[link];
-        exact[link] += trees_->of_connection[stage][one] / network_.gb_s[link];
-      }
+    for (uint32_t one = 0; one < carried.size(); ++one) {
+      add_times(network_, one, double(carried[one]) / double(whole(chunks)), load);
+      add_times(network_, one, trees_->of_connection[stage][one], exact);
     }
     worst = std::max(
         worst, *std::max_element(load.begin(), load.end()) / *std::max_element(exact.begin(), exact.end()));

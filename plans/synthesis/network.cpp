@@ -39,6 +39,11 @@ std::vector<bool> reached(const Network& network, bool back) {
 
 }  // namespace
 
+void add_times(const Network& network, uint32_t connection, double bytes, std::vector<double>& times_ns) {
+  for (const uint32_t link : network.connections[connection].links)
+    times_ns[link] += bytes / network.gb_s[link];
+}
+
 Topology topology_of_group(const Topology& topology, const std::vector<uint32_t>& group) {
   const std::vector<uint32_t> gpus = topology.gpus();
   std::vector<uint32_t> place(topology.nodes.size(), none);

@@ -40,6 +40,11 @@ struct Network {
   std::vector<double> gb_s, fastest_gb_s;
 };
 
+/// Adds to each link of a connection the time that data takes there.
+/// \param bytes     of the data, in any unit
+/// \param times_ns  by link of the topology: its time for that unit
+void add_times(const Network&, uint32_t connection, double bytes, std::vector<double>& times_ns);
+
 /// Returns the topology of a group: its GPUs by rank, and all switches, NICs and links that are left.
 /// \throws UsageError if the group names a GPU twice or one that is not there
 Topology topology_of_group(const Topology&, const std::vector<uint32_t>& group);

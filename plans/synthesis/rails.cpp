@@ -61,10 +61,10 @@ class RailTrees {
       const size_t host = (host_of_[relay] + turn) % hosts_.size();
       uint32_t sender = relay;
       if (turn != 0) {
-        const std::optional<uint32_t> gate = gate_of(before, host);
-        if (!gate || !join(tree, before, *gate)) return std::nullopt;
-        sender = *gate;
-        if (chained) before = *gate;
+        const std::optional<uint32_t> first = first_of(host, before);
+        if (!first || !join(tree, before, *first)) return std::nullopt;
+        sender = *first;
+        if (chained) before = *first;
       }
       for (const uint32_t rank : hosts_[host])
         if (rank != sender && rank != root && !join(tree, sender, rank)) return std::nullopt;
@@ -83,8 +83,9 @@ class RailTrees {
     return tree.over[far] != no_connection;
   }
 
-  /// Returns the rank of another host that is on the rail of `from`; nothing if none can be reached.
-  std::optional<uint32_t> gate_of(uint32_t from, size_t host) const {
+  /// Returns the rank of a host that gets data from a rank of another host: the one on its rail. Returns
+  /// nothing if none can be reached.
+  std::optional<uint32_t> first_of(size_t host, uint32_t from) const {
     std::optional<uint32_t> best;
     std::pair<size_t, size_t> least;
     for (const uint32_t rank : hosts_[host]) {
@@ -148,9 +149,7 @@ std::optional<AllToAllRates> alltoall_over_rails(const Network& network) {
         least = number;
         path.connections = {first, second};
       }
-      for (const uint32_t one : path.connections)
-        for (const uint32_t link : network.connections[one].links)
-          load[link] += path.amount / network.gb_s[link];
+      for (const uint32_t one : path.connections) add_times(network, one, path.amount, load);
       rates.paths.push_back(std::move(path));
     }
   }

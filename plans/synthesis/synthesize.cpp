@@ -110,11 +110,13 @@ class Search {
     if (better(ns)) best_other_ = at;
   }
 
-  /// Solves the linear program. If few connections are wanted, it takes the best of several solutions.
+  /// Solves the linear program. If few connections are wanted, it takes the best of several solutions. That
+  /// of an all-to-all does not ask for few.
   std::unique_ptr<Designer> solved(Choice choice) const {
     const double end = passed() + (call_.seconds - passed()) / 8;
+    const uint64_t turns = choice == Choice::few && !has_paths(collective_) ? 8 : 1;
     std::unique_ptr<Designer> best;
-    for (uint64_t turn = 0; turn < (choice == Choice::few ? 8 : 1) && (turn == 0 || passed() < end); ++turn) {
+    for (uint64_t turn = 0; turn < turns && (turn == 0 || passed() < end); ++turn) {
       auto next = std::make_unique<Designer>(*network_, collective_, call_.root, choice, call_.seed + turn,
                                              (call_.seconds - passed()) / 4);
       if (!best || !best->solved() || (next->solved() && next->connections_used() < best->connections_used()))

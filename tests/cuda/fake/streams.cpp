@@ -259,6 +259,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   {
     const std::lock_guard lock(Streams::get().mutex);
     const auto at = Streams::get().all.find(reinterpret_cast<Stream*>(stream));
+    if (at == Streams::get().all.end()) return cudaErrorInvalidResourceHandle;
     gone = std::move(at->second);
     Streams::get().all.erase(at);
   }
